@@ -1,0 +1,59 @@
+"""The chips that flylab compiles for, one row each.
+
+Source of the figures: AMD's CDNA3 and CDNA4 ISA documents and data sheets, as collected in LLVM 22's AMDGPU target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flylab.errors import FlylabError
+
+
+@dataclass(frozen=True)
+class Target:
+    """One chip: identifiers, and the limits that the compiler, the software device and the views share."""
+
+    arch: str
+    products: tuple[str, ...]
+    compute_units: int
+    simds_per_cu: int
+    waves_per_simd: int
+    wave_size: int
+    vgprs_per_lane: int
+    vgpr_granule: int
+    lds_bytes: int
+    lds_granule: int
+    max_workgroup: int
+    ocp_fp8: bool
+    """True where the fp8 instructions use the OCP encodings, False where they use FNUZ."""
+
+    def __str__(self) -> str:
+        return self.arch
+
+
+TARGETS = {
+    t.arch: t
+    for t in (
+        Target("gfx942", ("MI300X", "MI300A", "MI325X"), 304, 4, 8, 64, 512, 8, 64 * 1024, 512, 1024, False),
+        Target("gfx950", ("MI350X", "MI355X"), 256, 4, 8, 64, 512, 8, 160 * 1024, 1280, 1024, True),
+    )
+}
+DEFAULT_ARCH = "gfx942"
+
+
+def target(arch: str | Target) -> Target:
+    """The row of a chip, by its LLVM name.
+
+    >>> target("gfx950").lds_bytes
+    163840
+
+    Raises `FlylabError` for a chip that flylab does not compile for.
+    """
+    if isinstance(arch, Target):
+        return arch
+    try:
+        return TARGETS[arch]
+    except KeyError:
+        known = ", ".join(f"{t.arch} ({t.products[0]})" for t in TARGETS.values())
+        raise FlylabError(f"unknown chip {arch!r}", hint=f"flylab knows {known}") from None
