@@ -1,0 +1,118 @@
+"""Make the virtual environment that `make lab`, `make demo` and `make test` use.
+
+    python3 tools/prepare.py lab|test [--venv .venv] [--torch cpu|own]
+
+Needs Python's standard library only, and installs what pyproject.toml lists. Running it again brings the environment up
+to date. It is written for any Python 3, to be able to say that a Python is too old.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OLDEST, TOO_NEW = (3, 11), (3, 14)
+EXTRAS = {"lab": "notebook,aot", "test": "test,aot,hip"}
+TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def stop(sentence):
+    sys.exit("flylab: " + sentence)
+
+
+def run(*command, **options):
+    """Run a command without a standard input; end with its name where it fails."""
+    try:
+        subprocess.run([str(part) for part in command], check=True, stdin=subprocess.DEVNULL, **options)
+    except (OSError, subprocess.CalledProcessError) as error:
+        stop("this step failed: %s\n%s" % (" ".join(map(str, command)), error))
+
+
+def succeeds(*command):
+    """Whether a command ends well; what it prints is not shown."""
+    silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.run([str(part) for part in command], **silent).returncode == 0
+
+
+def check_python(version):
+    """Stop where flylab does not run on this Python version, with a sentence that says what to do."""
+    if not OLDEST <= tuple(version[:2]) < TOO_NEW:
+        stop("Python 3.11, 3.12 or 3.13 is needed, and this is %d.%d. Name one: make PYTHON=python3.12 ..."
+             % tuple(version[:2]))
+
+
+def make_venv(folder):
+    """The Python of the virtual environment in `folder`, which is made where it is not there."""
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if python.exists() and succeeds(python, "-m", "pip", "--version"):
+        version = subprocess.check_output([str(python), "-c", "import sys; print(*sys.version_info[:2])"])
+        check_python([int(part) for part in version.split()])
+        return python
+    if not succeeds(sys.executable, "-c", "import venv"):
+        stop("this Python has no module venv. On Debian and Ubuntu: apt-get install python3-venv")
+    print("flylab: making %s" % folder, flush=True)
+    if succeeds(sys.executable, "-c", "import ensurepip"):
+        run(sys.executable, "-m", "venv", "--clear", folder)
+    elif succeeds(sys.executable, "-m", "pip", "install", "--help"):
+        # Debian keeps ensurepip in a package of its own; the pip that is there can fill the environment as well.
+        run(sys.executable, "-m", "venv", "--clear", "--without-pip", folder)
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "pip")
+    else:
+        stop("this Python has neither pip nor ensurepip. On Debian and Ubuntu: apt-get install python3-venv")
+    return python
+
+
+def install_torch(pip):
+    """Install the CPU build of the torch release in constraints.txt, unless some torch is there; never a CUDA build."""
+    if succeeds(*pip, "show", "torch"):
+        return
+    release = re.search(r"^torch==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE).group(1)
+    # The CPU builds for Linux carry this suffix, so that no CUDA build can answer. Those of other systems are CPU builds.
+    wanted = "torch==%s%s" % (release, "+cpu" if platform.system() == "Linux" else "")
+    install = [*pip, "install", "--quiet", "--only-binary", "torch", wanted]
+    print("flylab: installing %s" % wanted, flush=True)
+    if not succeeds(*install) and not succeeds(*install, "--extra-index-url", TORCH_CPU_INDEX):
+        print("flylab: pip finds no %s for Python %s here, so torch is left out: tensors can be numpy arrays, and tests "
+              "that compare with torch are skipped. To bring one: %s install torch"
+              % (wanted, platform.python_version(), " ".join(map(str, pip))), flush=True)
+
+
+def install_browser():
+    """Install Debian's Chromium for the tests that draw in a real browser, where that is ours to do."""
+    if any(map(shutil.which, BROWSERS)):
+        return
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        print("flylab: installing chromium", flush=True)
+        quiet = {"env": dict(os.environ, DEBIAN_FRONTEND="noninteractive"), "stdout": subprocess.DEVNULL}
+        run("apt-get", "update", "-qq", **quiet)
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core", **quiet)
+    else:
+        print("flylab: no Chromium on PATH: the tests that need a browser will be skipped", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("purpose", choices=sorted(EXTRAS))
+    parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
+    parser.add_argument("--torch", choices=["cpu", "own"], default="cpu",
+                        help="cpu: the CPU build of constraints.txt; own: leave torch to you, as for ROCm's build")
+    options = parser.parse_args()
+    check_python(sys.version_info)
+    python = make_venv(options.venv.absolute())
+    pip = [python, "-m", "pip"]
+    if options.torch == "cpu":
+        install_torch(pip)
+    print("flylab: installing flylab[%s]" % EXTRAS[options.purpose], flush=True)
+    run(*pip, "install", "--quiet", "--editable", "%s[%s]" % (ROOT, EXTRAS[options.purpose]))
+    if options.purpose == "test":
+        install_browser()
+
+
+if __name__ == "__main__":
+    main()
