@@ -3,7 +3,7 @@
     python3 tools/prepare.py lab|test [--venv .venv] [--torch cpu|own]
 
 Needs Python's standard library only, and installs what pyproject.toml lists. Running it again brings the environment up
-to date. It is written for any Python 3, to be able to say that a Python is too old.
+to date. It is written for Python 3.6 and later, to be able to say that a Python is too old.
 """
 
 import argparse
@@ -22,8 +22,12 @@ TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+def say(sentence):
+    print(f"flylab: {sentence}", flush=True)
+
+
 def stop(sentence):
-    sys.exit("flylab: " + sentence)
+    sys.exit(f"flylab: {sentence}")
 
 
 def run(*command, **options):
@@ -31,7 +35,7 @@ def run(*command, **options):
     try:
         subprocess.run([str(part) for part in command], check=True, stdin=subprocess.DEVNULL, **options)
     except (OSError, subprocess.CalledProcessError) as error:
-        stop("this step failed: %s\n%s" % (" ".join(map(str, command)), error))
+        stop(f"this step failed: {' '.join(map(str, command))}\n{error}")
 
 
 def succeeds(*command):
@@ -41,10 +45,10 @@ def succeeds(*command):
 
 
 def check_python(version):
-    """Stop where flylab does not run on this Python version, with a sentence that says what to do."""
-    if not OLDEST <= tuple(version[:2]) < TOO_NEW:
-        stop("Python 3.11, 3.12 or 3.13 is needed, and this is %d.%d. Name one: make PYTHON=python3.12 ..."
-             % tuple(version[:2]))
+    """Stop where flylab does not run on this (major, minor) of Python, with a sentence that says what to do."""
+    if not OLDEST <= version < TOO_NEW:
+        stop(f"Python 3.11, 3.12 or 3.13 is needed, and this is {version[0]}.{version[1]}. "
+             "Name one: make PYTHON=python3.12 ...")
 
 
 def make_venv(folder):
@@ -52,11 +56,11 @@ def make_venv(folder):
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if python.exists() and succeeds(python, "-m", "pip", "--version"):
         version = subprocess.check_output([str(python), "-c", "import sys; print(*sys.version_info[:2])"])
-        check_python([int(part) for part in version.split()])
+        check_python(tuple(int(part) for part in version.split()))
         return python
     if not succeeds(sys.executable, "-c", "import venv"):
         stop("this Python has no module venv. On Debian and Ubuntu: apt-get install python3-venv")
-    print("flylab: making %s" % folder, flush=True)
+    say(f"making {folder}")
     if succeeds(sys.executable, "-c", "import ensurepip"):
         run(sys.executable, "-m", "venv", "--clear", folder)
     elif succeeds(sys.executable, "-m", "pip", "install", "--help"):
@@ -73,14 +77,14 @@ def install_torch(pip):
     if succeeds(*pip, "show", "torch"):
         return
     release = re.search(r"^torch==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE).group(1)
-    # The CPU builds for Linux carry this suffix, so that no CUDA build can answer. Those of other systems are CPU builds.
-    wanted = "torch==%s%s" % (release, "+cpu" if platform.system() == "Linux" else "")
+    # The CPU builds for Linux carry this suffix, so that no CUDA build can answer. Other systems have CPU builds only.
+    wanted = f"torch=={release}" + ("+cpu" if platform.system() == "Linux" else "")
     install = [*pip, "install", "--quiet", "--only-binary", "torch", wanted]
-    print("flylab: installing %s" % wanted, flush=True)
+    say(f"installing {wanted}")
     if not succeeds(*install) and not succeeds(*install, "--extra-index-url", TORCH_CPU_INDEX):
-        print("flylab: pip finds no %s for Python %s here, so torch is left out: tensors can be numpy arrays, and tests "
-              "that compare with torch are skipped. To bring one: %s install torch"
-              % (wanted, platform.python_version(), " ".join(map(str, pip))), flush=True)
+        say(f"pip finds no {wanted} here for this Python ({platform.python_version()}), so torch is left out: tensors "
+            "can be numpy arrays, and tests that compare with torch are skipped. "
+            f"To bring one: {' '.join(map(str, pip))} install torch")
 
 
 def install_browser():
@@ -88,12 +92,12 @@ def install_browser():
     if any(map(shutil.which, BROWSERS)):
         return
     if shutil.which("apt-get") and os.geteuid() == 0:
-        print("flylab: installing chromium", flush=True)
+        say("installing chromium")
         quiet = {"env": dict(os.environ, DEBIAN_FRONTEND="noninteractive"), "stdout": subprocess.DEVNULL}
         run("apt-get", "update", "-qq", **quiet)
         run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core", **quiet)
     else:
-        print("flylab: no Chromium on PATH: the tests that need a browser will be skipped", flush=True)
+        say("no Chromium on PATH: the tests that need a browser will be skipped")
 
 
 def main():
@@ -103,13 +107,14 @@ def main():
     parser.add_argument("--torch", choices=["cpu", "own"], default="cpu",
                         help="cpu: the CPU build of constraints.txt; own: leave torch to you, as for ROCm's build")
     options = parser.parse_args()
-    check_python(sys.version_info)
+    check_python(sys.version_info[:2])
     python = make_venv(options.venv.absolute())
     pip = [python, "-m", "pip"]
     if options.torch == "cpu":
         install_torch(pip)
-    print("flylab: installing flylab[%s]" % EXTRAS[options.purpose], flush=True)
-    run(*pip, "install", "--quiet", "--editable", "%s[%s]" % (ROOT, EXTRAS[options.purpose]))
+    wanted = f"{ROOT}[{EXTRAS[options.purpose]}]"
+    say(f"installing {wanted}")
+    run(*pip, "install", "--quiet", "--editable", wanted)
     if options.purpose == "test":
         install_browser()
 

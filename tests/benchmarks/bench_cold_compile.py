@@ -1,0 +1,136 @@
+"""Cold compile of a vector add beside the published `flydsl` wheel. Run by hand; it is no test.
+
+    python3 -m venv .venv-peer
+    .venv-peer/bin/pip install -c constraints.txt flydsl==0.5.0 iree-base-compiler torch
+    .venv/bin/python tests/benchmarks/bench_cold_compile.py --peer-python .venv-peer/bin/python
+
+(These are the packages of the extra `peer`; torch comes as README says, or the CUDA build does.) Both compile the same
+text, cold/vector_add.py, with `flylab` replaced by `flydsl` in the imports of the peer's copy. Each number is from a
+process of its own, caches off, ours and the peer's in turn, after one untimed process each. The clock runs from the
+launch call on plain torch tensors to its return, and nothing is executed. What the call makes: the peer a linked code
+object (through lld), ours the ISA and the object. Imports are not counted in either.
+
+The peer compiles without a GPU when it is told the chip and finds an lld and two bitcode files in a ROCm folder: this
+script lays such a folder, from the wheel `iree-base-compiler` of the peer's environment, in a temporary directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent / "cold"
+LAUNCHERS = {"launch_scalar": "vector add, 1 element a thread", "launch_wide": "vector add, 4 elements a thread"}
+INSTRUCTION = re.compile(r"^\s+(?:s|v|ds|global|buffer|flat|scratch)_\w+", re.MULTILINE)
+IREE_FOLDER = "import importlib.util as u; print(u.find_spec('iree.compiler').submodule_search_locations[0])"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two compilers: its interpreter, its package, a folder with the kernels, and its environment."""
+
+    name: str
+    python: str
+    folder: Path
+    environment: dict[str, str]
+
+    def run(self, *arguments: str, **extra: str) -> str:
+        """The standard output of measure.py in a new process."""
+        done = subprocess.run([self.python, "measure.py", *arguments], cwd=self.folder, text=True, capture_output=True,
+                              env={**os.environ, **self.environment, **extra}, stdin=subprocess.DEVNULL)
+        if done.returncode:
+            sys.exit(f"{self.name} failed:\n{done.stderr[-3000:]}")
+        return done.stdout
+
+    def milliseconds(self, launcher: str, *flags: str) -> float:
+        """The time of one cold compile, which is the last line of the output."""
+        return float(self.run(launcher, *flags).split()[-1])
+
+    def instructions(self, launcher: str) -> int:
+        """The number of instructions in final_isa.s of an untimed run, which also shows that a compile takes place."""
+        with tempfile.TemporaryDirectory() as dumps:
+            prefix = self.name.upper()
+            self.run(launcher, **{f"{prefix}_DUMP_IR": "1", f"{prefix}_DUMP_DIR": dumps})
+            listings = list(Path(dumps).rglob("*final_isa.s"))
+            if len(listings) != 1:
+                sys.exit(f"{self.name} wrote {len(listings)} files final_isa.s for {launcher}, not one")
+            return len(INSTRUCTION.findall(listings[0].read_text()))
+
+
+def lay_side(name: str, python: str, root: Path, environment: dict[str, str]) -> Side:
+    """The folder of one side: measure.py, vector_add.py with its package's name in the imports, a home of its own."""
+    folder = root / name
+    (folder / "home").mkdir(parents=True)
+    (folder / "measure.py").write_text((HERE / "measure.py").read_text())
+    kernels = (HERE / "vector_add.py").read_text()
+    (folder / "vector_add.py").write_text(re.sub(r"^import flylab\.", f"import {name}.", kernels, flags=re.MULTILINE))
+    prefix = name.upper()
+    own = {"ARCH": "gfx942", "COMPILE_ONLY": "1", "HOME": str(folder / "home"),
+            f"{prefix}_RUNTIME_ENABLE_CACHE": "0", **environment}
+    return Side(name, python, folder, own)
+
+
+def lay_rocm(python: str, root: Path) -> Path:
+    """A folder with what the peer wants of ROCm: llvm/bin/ld.lld and two bitcode files, from iree-base-compiler."""
+    found = subprocess.run([python, "-c", IREE_FOLDER], text=True, capture_output=True, check=True).stdout.strip()
+    libraries = Path(found) / "_mlir_libs"
+    rocm = root / "rocm"
+    (rocm / "llvm/bin").mkdir(parents=True)
+    (rocm / "amdgcn/bitcode").mkdir(parents=True)
+    linker = rocm / "llvm/bin/ld.lld"
+    linker.write_text(f'#!/bin/sh\nexec "{libraries}/iree-lld" -flavor gnu "$@"\n')
+    linker.chmod(0o755)
+    for name in ("ocml.bc", "ockl.bc"):
+        (rocm / "amdgcn/bitcode" / name).symlink_to(libraries / "iree_platform_libs/rocm" / name)
+    return rocm
+
+
+def compare(ours: Side, peer: Side | None, launcher: str, count: int) -> None:
+    """Measure one kernel on both sides in turn, and print a line for each."""
+    sides = [side for side in (ours, peer) if side]
+    size = {side.name: side.instructions(launcher) for side in sides}  # untimed, so it warms the files as well
+    times: dict[str, list[float]] = {side.name: [] for side in sides}
+    for _ in range(count):
+        for side in sides:
+            times[side.name].append(side.milliseconds(launcher))
+    print(f"{LAUNCHERS[launcher]}, gfx942, {count} processes each")
+    for name, values in times.items():
+        print(f"  {name:8} median {statistics.median(values):6.1f} ms, {min(values):.1f} to {max(values):.1f}; "
+              f"{size[name]} instructions")
+    lazy = statistics.median(ours.milliseconds(launcher, "--lazy") for _ in range(max(3, count // 3)))
+    print(f"  {ours.name:8} median {lazy:6.1f} ms when MLIR and LLVM are imported by the call itself")
+    if peer:
+        medians = [statistics.median(times[side.name]) for side in (ours, peer)]
+        print(f"  ratio    {medians[0] / medians[1]:.2f} (ours / peer)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--peer-python", help="the interpreter of the environment that has flydsl")
+    parser.add_argument("--count", type=int, default=15, help="processes of each side (15)")
+    options = parser.parse_args()
+    if options.count < 1:
+        parser.error("--count counts processes, from 1")
+    with tempfile.TemporaryDirectory() as temporary:
+        root = Path(temporary)
+        ours = lay_side("flylab", sys.executable, root, {"FLYLAB_DEVICE": "emulated:gfx942"})
+        peer = None
+        if options.peer_python:
+            rocm = lay_rocm(options.peer_python, root)
+            python = str(Path(options.peer_python).absolute())
+            peer = lay_side("flydsl", python, root, {"ROCM_PATH": str(rocm), "FLYDSL_GPU_ARCH": "gfx942"})
+        else:
+            print("no --peer-python: ours alone")
+        for launcher in LAUNCHERS:
+            compare(ours, peer, launcher, options.count)
+
+
+if __name__ == "__main__":
+    main()
