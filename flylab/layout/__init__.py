@@ -1,0 +1,66 @@
+"""The layout algebra: nested shapes and strides, their composition, division and products. Pure Python, exact.
+
+    >>> from flylab.layout import Layout, zipped_divide
+    >>> str(zipped_divide(Layout((8, 16), (16, 1)), (4, 4)))
+    '((4,4),(2,4)):((16,1),(64,4))'
+
+What no layout can represent is refused with a LayoutError that names the numbers and a coordinate as witness.
+"""
+
+from flylab.layout.algebra import coalesce, complement, composition
+from flylab.layout.basis import Basis, E, add_coordinates
+from flylab.layout.construct import (
+    coshape,
+    cosize,
+    depth,
+    get,
+    get_shape,
+    get_stride,
+    is_layout,
+    make_identity_layout,
+    make_layout,
+    make_ordered_layout,
+    make_tile,
+    rank,
+    size,
+)
+from flylab.layout.coordinates import coordinates_of, crd2idx, dice, idx2crd, slice, slice_and_offset
+from flylab.layout.divide import flat_divide, logical_divide, overcover, tiled_divide, zipped_divide
+from flylab.layout.int_tuple import (
+    as_int,
+    as_int_tuple,
+    as_shape,
+    congruent,
+    leaves,
+    make_coord,
+    make_int_tuple,
+    make_shape,
+    make_stride,
+    product,
+    text,
+)
+from flylab.layout.inverse import left_inverse, make_layout_tv, right_inverse
+from flylab.layout.layout import Layout
+from flylab.layout.modes import append, ceil_div, group, prepend, select, shape_div, take
+from flylab.layout.product import (
+    blocked_product,
+    flat_product,
+    logical_product,
+    raked_product,
+    tiled_product,
+    zipped_product,
+)
+from flylab.layout.swizzle import ComposedLayout, Swizzle, make_composed_layout
+from flylab.layout.notation import parse, tile_text
+
+__all__ = [
+    "Basis", "ComposedLayout", "E", "Layout", "Swizzle", "add_coordinates", "append", "as_int", "as_int_tuple",
+    "as_shape", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "congruent",
+    "coordinates_of", "coshape", "cosize", "crd2idx", "depth", "dice", "flat_divide", "flat_product", "get",
+    "get_shape", "get_stride", "group", "idx2crd", "is_layout", "leaves", "left_inverse", "logical_divide",
+    "logical_product", "make_composed_layout", "make_coord", "make_identity_layout", "make_int_tuple",
+    "make_layout", "make_layout_tv", "make_ordered_layout", "make_shape", "make_stride", "make_tile", "overcover",
+    "parse", "prepend", "product", "raked_product", "rank", "right_inverse", "select", "shape_div", "size", "slice",
+    "slice_and_offset", "take", "text", "tile_text", "tiled_divide", "tiled_product", "zipped_divide",
+    "zipped_product",
+]

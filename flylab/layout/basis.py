@@ -1,0 +1,173 @@
+"""Basis strides: E(0), 2 * E(1), E(1, 0). A layout whose strides are such maps coordinates to coordinates.
+
+E(i, j) is the unit of mode j of mode i. The text of 2 * E(1, 0) is `2E1E0`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.errors import LayoutError
+from flylab.layout.int_tuple import IntTuple, as_int, text
+
+
+class Basis:
+    """A scaled unit of a coordinate: `scale` times the unit at `path`. Immutable, hashable.
+
+    >>> Basis(2, (1,))
+    2 * E(1)
+    """
+
+    __slots__ = ("scale", "path")
+    scale: int
+    path: tuple[int, ...]
+
+    def __init__(self, scale: int, path: tuple[int, ...]):
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "path", path)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a basis stride cannot be changed")
+
+    def __reduce__(self) -> Any:
+        return Basis, (self.scale, self.path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Basis) and self.scale == other.scale and self.path == other.path
+
+    def __hash__(self) -> int:
+        return hash((self.scale, self.path))
+
+    def __mul__(self, factor: int) -> Any:
+        scale = self.scale * as_int(factor, "factor of a basis stride")
+        return Basis(scale, self.path) if scale else 0
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __repr__(self) -> str:
+        unit = f"E({', '.join(map(str, self.path))})"
+        return unit if self.scale == 1 else f"{self.scale} * {unit}"
+
+    def __str__(self) -> str:
+        return str(self.scale) + "".join(f"E{index}" for index in self.path)
+
+
+def E(*path: int) -> Basis:
+    """The unit stride of one mode of a coordinate; several indices go down into nested modes.
+
+    >>> str(E(0)), str(2 * E(1, 0))
+    ('1E0', '2E1E0')
+    """
+    indices = tuple(as_int(index, "mode of a basis stride") for index in path)
+    if not indices or min(indices) < 0:
+        raise LayoutError(f"E{text(indices)} names no mode", hint="give one mode from 0 on, for example E(0)")
+    return Basis(1, indices)
+
+
+def as_stride(value: Any) -> IntTuple:
+    """`value` as a stride: nested tuples whose leaves are ints or basis strides, with no basis and ints but 0 mixed.
+
+    >>> as_stride([1, (4, 8)])
+    (1, (4, 8))
+    """
+    if type(value) is int:
+        return value
+    kinds: set[bool] = set()
+    stride = _plain(value, kinds)
+    if len(kinds) == 2:
+        raise LayoutError(f"stride {text(stride)} mixes basis strides with integers, whose sum is neither a "
+                          "coordinate nor an index", hint="use basis strides for all modes, for example (4*E(0),E(1))")
+    return stride
+
+
+def _plain(value: Any, kinds: set[bool]) -> IntTuple:
+    if isinstance(value, (tuple, list)):
+        if not value:
+            raise LayoutError("stride () is empty", hint="give one stride for each mode")
+        return tuple([_plain(item, kinds) for item in value])
+    if isinstance(value, Basis):
+        kinds.add(True)
+        return value
+    number = as_int(value, "stride")
+    if number:
+        kinds.add(False)
+    return number
+
+
+def coordinate(terms: list[tuple[Any, Any]]) -> Any:
+    """The sum of factor * stride over `terms` of basis strides (and 0), as a nested tuple; modes without a term are 0.
+
+    A factor may be a runtime value: it is multiplied by ints other than 0 and 1, and added, and nothing else.
+
+    >>> coordinate([(3, E(0)), (5, 2 * E(1))])
+    (3, 10)
+    """
+    tree: dict[Any, Any] = {}
+    for factor, stride in terms:
+        if isinstance(stride, Basis):
+            _accumulate(tree, factor, stride)
+    return _nested(tree)
+
+
+def _accumulate(tree: dict[Any, Any], factor: Any, stride: Basis) -> None:
+    node = tree
+    for index in stride.path[:-1]:
+        child = node.setdefault(index, {})
+        if not isinstance(child, dict):
+            raise LayoutError(f"stride {stride} goes below a mode that another stride counts as a whole",
+                              hint="let all basis strides name modes of one coordinate")
+        node = child
+    last = stride.path[-1]
+    if isinstance(node.get(last), dict):
+        raise LayoutError(f"stride {stride} counts a mode whose parts other strides count",
+                          hint="let all basis strides name modes of one coordinate")
+    node[last] = add(node.get(last, 0), scaled(factor, stride.scale))
+
+
+def _nested(tree: dict[Any, Any]) -> Any:
+    return tuple([_nested(item) if isinstance(item := tree.get(index, 0), dict) else item
+                  for index in range(max(tree) + 1)])
+
+
+def scaled(factor: Any, stride: int) -> Any:
+    """factor * stride, not computed where the stride is 0 or 1: a runtime factor then costs nothing.
+
+    >>> scaled(3, 8)
+    24
+    """
+    if stride == 0:
+        return 0
+    return factor if stride == 1 else factor * stride
+
+
+def add(a: Any, b: Any) -> Any:
+    """a + b, where either may be a runtime value, which then stands on the left; 0 is not added.
+
+    >>> add(3, 4)
+    7
+    """
+    if type(a) is int:
+        return b + a if a or type(b) is int else b
+    return a if type(b) is int and b == 0 else a + b
+
+
+def add_coordinates(a: Any, b: Any) -> Any:
+    """The sum of two coordinates; modes that one of them lacks count as 0, and so does the int 0.
+
+    >>> add_coordinates((1, 2), (10,))
+    (11, 2)
+    >>> add_coordinates(0, (3, (4, 5)))
+    (3, (4, 5))
+    """
+    if not isinstance(a, tuple) and not isinstance(b, tuple):
+        return add(a, b)
+    for one, other in ((a, b), (b, a)):
+        if type(one) is int and one == 0:
+            return other
+    if not isinstance(a, tuple) or not isinstance(b, tuple):
+        raise LayoutError(f"the coordinates {text(a)} and {text(b)} do not nest alike", hint="both must nest alike")
+    short, long = sorted((a, b), key=len)
+    return tuple(map(add_coordinates, short, long)) + long[len(short):]

@@ -1,0 +1,256 @@
+"""Making layouts and tiles, and asking for their size, rank and parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flylab.errors import LayoutError
+from flylab.layout.basis import Basis
+from flylab.layout.int_tuple import (
+    IntTuple,
+    as_int,
+    as_int_tuple,
+    as_shape,
+    at_path,
+    leaves,
+    map_leaves,
+    modes_of,
+    product,
+    text,
+)
+from flylab.layout.layout import Layout, trusted
+from flylab.layout.swizzle import ComposedLayout, Swizzle
+
+
+def make_layout(shape: Any, stride: Any = None, *more: Layout) -> Layout:
+    """The layout shape:stride; without a stride it is compact, first mode fastest. Layouts are put side by side.
+
+    Raises LayoutError for negative or non-integer extents and for mismatched nesting.
+
+    >>> make_layout((9, (4, 8)), (59, (13, 1)))
+    Layout((9, (4, 8)), (59, (13, 1)))
+    >>> make_layout(Layout(4, 1), Layout(8, 4))
+    Layout((4, 8), (1, 4))
+    """
+    if isinstance(shape, Layout):
+        return joined([shape] if stride is None else [shape, stride, *more])
+    if more:
+        raise LayoutError(f"make_layout takes a shape and a stride, or layouts; not {2 + len(more)} int tuples",
+                          hint="put the modes into one tuple: make_layout((4,8),(1,4))")
+    return Layout(shape, stride)
+
+
+def joined(modes: Sequence[Layout]) -> Layout:
+    """The layout whose modes are the given layouts; a single one stands for itself.
+
+    >>> joined([Layout(4, 1), Layout((2, 2), (4, 8))])
+    Layout((4, (2, 2)), (1, (4, 8)))
+    """
+    if len(modes) == 1:
+        return modes[0]
+    return trusted(tuple([as_layout(mode).shape for mode in modes]), tuple([mode.stride for mode in modes]))
+
+
+def as_layout(value: Any, what: str = "argument") -> Layout:
+    """`value` if it is a plain Layout, else a LayoutError that says what was given.
+
+    >>> as_layout(Layout(4, 1))
+    Layout(4, 1)
+    """
+    if isinstance(value, Layout):
+        return value
+    shown = text(value) if isinstance(value, tuple) else repr(value)
+    raise LayoutError(f"{what} {shown} is not a layout", hint="make one: make_layout(shape, stride)")
+
+
+def make_ordered_layout(shape: Any, order: Any = 0) -> Layout:
+    """A compact layout in which the mode of the smallest `order` runs fastest; equal ones run from left to right.
+
+    `order` nests like the shape, or less deep: one number for a nested mode holds for all of it.
+
+    >>> make_ordered_layout((4, 8), (1, 0)), make_ordered_layout(((2, 2), 4), ((1, 0), 2))
+    (Layout((4, 8), (8, 1)), Layout(((2, 2), 4), ((2, 1), 4)))
+    """
+    shape = as_shape(shape)
+    ranks = list(leaves(_spread(as_int_tuple(order, "order"), shape)))
+    extents = list(leaves(shape))
+    strides = [0] * len(extents)
+    step = 1
+    for i in sorted(range(len(extents)), key=ranks.__getitem__):
+        strides[i] = step
+        step *= extents[i]
+    return Layout(shape, nested_like(shape, strides))
+
+
+def _spread(order: IntTuple, shape: IntTuple) -> IntTuple:
+    if isinstance(shape, tuple):
+        if isinstance(order, tuple) and len(order) != len(shape):
+            raise LayoutError(f"order {text(order)} does not fit shape {text(shape)}",
+                              hint="give one number for each mode")
+        each = order if isinstance(order, tuple) else (order,) * len(shape)
+        return tuple(map(_spread, each, shape))
+    if isinstance(order, tuple):
+        raise LayoutError(f"order {text(order)} nests deeper than the extent {shape}",
+                          hint="give one number for each mode")
+    return order
+
+
+def nested_like(shape: IntTuple, values: Sequence[Any]) -> IntTuple:
+    """The flat `values`, nested like `shape`.
+
+    >>> nested_like((4, (2, 8)), [1, 2, 3])
+    (1, (2, 3))
+    """
+    source = iter(values)
+    return map_leaves(lambda _: next(source), shape)
+
+
+def make_identity_layout(shape: Any) -> Layout:
+    """The layout that maps each coordinate of `shape` to itself, by basis strides; of one int, extent:1.
+
+    >>> str(make_identity_layout((4, (2, 3)))), str(make_identity_layout(8))
+    ('(4,(2,3)):(1E0,(1E1E0,1E1E1))', '8:1')
+    """
+    def units(mode: IntTuple, path: tuple[int, ...]) -> IntTuple:
+        if isinstance(mode, tuple):
+            return tuple([units(inner, (*path, i)) for i, inner in enumerate(mode)])
+        return Basis(1, path) if path else 1
+
+    shape = as_shape(shape)
+    return Layout(shape, units(shape, ()))
+
+
+def make_tile(*modes: Any) -> Any:
+    """A tile for the divides: for each mode an extent, a Layout, None (do not divide), or a tuple of these.
+
+    >>> make_tile(None, 8), make_tile(Layout(4, 2), (2, None))
+    ((None, 8), (Layout(4, 2), (2, None)))
+    """
+    if not modes:
+        raise LayoutError("a tile needs at least one mode", hint="give None for a mode that is not divided")
+    return tuple(map(as_tile, modes))
+
+
+def as_tile(tile: Any) -> Any:
+    """`tile` checked and made of plain tuples: ints of 1 or more, Layouts, None, or tuples of these.
+
+    >>> as_tile([4, None])
+    (4, None)
+    """
+    if tile is None or isinstance(tile, Layout):
+        return tile
+    if isinstance(tile, (tuple, list)):
+        return make_tile(*tile)
+    extent = as_int(tile, "tile extent")
+    if extent < 1:
+        raise LayoutError(f"tile extent {extent} is not positive", hint="give an extent of 1 or more, or None")
+    return extent
+
+
+def shape_of(value: Any) -> IntTuple:
+    """The shape of a Layout or ComposedLayout; a shape itself.
+
+    >>> shape_of(Layout((4, 8), (8, 1))), shape_of((4, 8))
+    ((4, 8), (4, 8))
+    """
+    return value.shape if isinstance(value, (Layout, ComposedLayout)) else as_int_tuple(value, "shape")
+
+
+def size(value: Any) -> int:
+    """How many coordinates a layout or shape has: the product of its extents.
+
+    >>> size(Layout((8, 16), (1, 8))), size((3, (2, 5)))
+    (128, 30)
+    """
+    return product(shape_of(value))
+
+
+def coshape(layout: Layout) -> IntTuple:
+    """How far the indices reach, plus one; for basis strides, one extent for each mode of the coordinates.
+
+    >>> coshape(Layout((4, 8), (1, 4))), coshape(make_identity_layout((4, 8)))
+    (32, (4, 8))
+    """
+    layout = as_layout(layout)
+    if not size(layout):
+        return 0
+    corner = trusted(layout.shape, map_leaves(_magnitude, layout.stride))(map_leaves(lambda s: s - 1, layout.shape))
+    return map_leaves(lambda last: last + 1, corner)
+
+
+def _magnitude(stride: Any) -> Any:
+    return Basis(abs(stride.scale), stride.path) if isinstance(stride, Basis) else abs(stride)
+
+
+def cosize(layout: Any) -> int:
+    """How many elements lie from the smallest index to the largest, both counted; 0 for a layout without elements.
+
+    Of a composed layout: one more than its largest index.
+
+    >>> cosize(Layout((8, 16), (1, 16))), cosize(Layout(4, -2))
+    (248, 7)
+    """
+    if isinstance(layout, ComposedLayout):
+        return int(layout.offsets().max(initial=-1)) + 1
+    return product(coshape(layout))
+
+
+def rank(value: Any) -> int:
+    """The number of top-level modes.
+
+    >>> rank(Layout((4, (2, 3)), (1, (4, 8)))), rank(8)
+    (2, 1)
+    """
+    return len(modes_of(shape_of(value)))
+
+
+def depth(value: Any) -> int:
+    """How deep the modes nest: 0 for an int.
+
+    >>> depth((8, (4, 2))), depth(8)
+    (2, 0)
+    """
+    shape = shape_of(value)
+    return 1 + max(map(depth, shape)) if isinstance(shape, tuple) else 0
+
+
+def get_shape(layout: Any) -> IntTuple:
+    """The shape of a layout.
+
+    >>> get_shape(Layout((8, 16), (1, 8)))
+    (8, 16)
+    """
+    return shape_of(layout)
+
+
+def get_stride(layout: Any) -> IntTuple:
+    """The stride of a layout, of a composed one that of its inner layout.
+
+    >>> get_stride(Layout((8, 16), (1, 8)))
+    (1, 8)
+    """
+    return as_layout(layout.inner if isinstance(layout, ComposedLayout) else layout).stride
+
+
+def get(value: Any, *path: Any) -> Any:
+    """The mode at an index, or at a path of indices (one a level): of an int tuple a value, of a layout a layout.
+
+    >>> get((4, (8, 2)), 1, 0), get(Layout((4, (8, 2)), (1, (4, 32))), 1)
+    (8, Layout((8, 2), (4, 32)))
+    """
+    indices = tuple(as_int(i, "mode") for part in path for i in (part if isinstance(part, (tuple, list)) else (part,)))
+    if isinstance(value, ComposedLayout):
+        return ComposedLayout(value.outer, value.offset, get(value.inner, indices))
+    if isinstance(value, Layout):
+        return trusted(at_path(value.shape, indices), at_path(value.stride, indices))
+    return at_path(value if isinstance(value, tuple) else as_int_tuple(value), indices)
+
+
+def is_layout(value: Any) -> bool:
+    """Whether `value` is a map of coordinates: a Layout, ComposedLayout or Swizzle.
+
+    >>> is_layout(Layout(4, 1)), is_layout((4, 8))
+    (True, False)
+    """
+    return isinstance(value, (Layout, ComposedLayout, Swizzle))

@@ -1,0 +1,205 @@
+"""Coordinates to indices and back, and the parts of a layout that a coordinate keeps or fixes.
+
+A coordinate may hold runtime values: objects that are no ints and know `* int`, `+`, and, where one of them counts
+a nested mode or an index is turned back, `// int` and `% int`. They are used only where a mode has more than one
+element and a stride other than 0, and are not multiplied by 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.errors import LayoutError
+from flylab.layout.basis import Basis, add_coordinates
+from flylab.layout.int_tuple import IntTuple, as_shape, compact, leaves, modes_of, text
+from flylab.layout.layout import Layout, coordinate_leaf, index_of, trusted
+from flylab.layout.swizzle import ComposedLayout, Swizzle
+
+
+def crd2idx(coord: Any, layout: Any) -> Any:
+    """The index at a coordinate: an int, a tuple nested like the layout or less deep, or runtime values in either.
+
+    A layout of basis strides gives a coordinate; a shape stands for its compact layout. An integer for a nested mode
+    is unfolded colexicographically. Raises LayoutError where the coordinate does not nest like the layout.
+
+    >>> crd2idx((3, 5), Layout((8, 16), (1, 8))), crd2idx(5, Layout((8, 16), (16, 1)))
+    (43, 80)
+    """
+    if isinstance(layout, Layout):
+        return index_of(coord, layout)
+    if isinstance(layout, (ComposedLayout, Swizzle)):
+        return layout(coord)
+    return index_of(coord, Layout(layout))
+
+
+def idx2crd(index: Any, layout: Any) -> Any:
+    """The coordinate of an index, nested like the layout. For a layout it inverts by stride, so that
+    crd2idx(idx2crd(i, L), L) == i for each i that L reaches; for a bare shape it is colexicographic. Both wrap.
+
+    Modes of one element or of stride 0 give 0. Raises LayoutError where strides are negative or two coordinates share
+    an index or interleave, so that division by strides cannot tell them apart.
+
+    >>> idx2crd(43, Layout((8, 16), (1, 8))), idx2crd(70, Layout((4, 64), (64, 1))), idx2crd(13, (4, 8))
+    ((3, 5), (1, 6), (1, 3))
+    """
+    if isinstance(layout, ComposedLayout):
+        raise LayoutError(f"idx2crd of the composed layout {layout} is not a division by strides",
+                          hint="undo the outer map first, then use idx2crd with the inner layout")
+    if not isinstance(layout, Layout):
+        shape = as_shape(layout)
+        layout = trusted(shape, compact(shape))
+    index = coordinate_leaf(index, layout)
+    following = _following_strides(layout)
+    return _digits(index, layout.shape, layout.stride, following)
+
+
+def _following_strides(layout: Layout) -> dict[int, int]:
+    """For each stride the next larger one (0 for the last); refuses layouts that strides do not invert."""
+    pairs = sorted((stride, extent) for extent, stride in _leaf_modes(layout) if extent != 1 and stride != 0)
+    reach = 0
+    for i, (stride, extent) in enumerate(pairs):
+        if stride < 0:
+            raise LayoutError(f"idx2crd of {layout}: stride {stride} is negative",
+                              hint="reverse that mode first, or invert its positive counterpart")
+        if stride <= reach:
+            before = pairs[i - 1]
+            raise LayoutError(
+                f"idx2crd of {layout}: the mode {before[1]}:{before[0]} and those below it reach index {reach}, past "
+                f"the stride of {extent}:{stride}, so the index {stride} cannot be told apart by division",
+                hint="use right_inverse or left_inverse, or give the modes strides that do not interleave")
+        reach += (extent - 1) * stride
+    strides = [stride for stride, _ in pairs]
+    return dict(zip(strides, strides[1:] + [0], strict=True))
+
+
+def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
+    strides = list(leaves(layout.stride))
+    for stride in strides:
+        if isinstance(stride, Basis):
+            raise LayoutError(f"idx2crd of {layout}: it gives coordinates, not indices",
+                              hint="a coordinate tensor has nothing to invert by division")
+    return list(zip(leaves(layout.shape), strides, strict=True))
+
+
+def _digits(index: Any, shape: IntTuple, stride: IntTuple, following: dict[int, int]) -> Any:
+    if isinstance(shape, tuple):
+        return tuple([_digits(index, *mode, following) for mode in zip(shape, stride, strict=True)])
+    if shape == 1 or stride == 0:
+        return 0
+    if not shape:
+        raise LayoutError("a layout without elements has no coordinates", hint="give extents of 1 or more")
+    above = following[stride]
+    # Where the next stride is a multiple of what this mode spans, the last `%` alone keeps the digit in range.
+    if above % (shape * stride):
+        index = index % above
+    return (index if stride == 1 else index // stride) % shape
+
+
+def _split(coord: Any, shape: IntTuple, whole: str) -> tuple[list[Any], list[Any], list[tuple[Any, Any]]]:
+    """Paths kept (coord None), paths fixed, and the (coord, path) pairs of the fixed ones."""
+    kept: list[Any] = []
+    fixed: list[Any] = []
+    pairs: list[tuple[Any, Any]] = []
+
+    def walk(each: Any, mode: IntTuple, path: tuple[int, ...]) -> None:
+        if each is None:
+            kept.append(path)
+        elif isinstance(each, (tuple, list)):
+            if not isinstance(mode, tuple) or len(mode) != len(each):
+                raise LayoutError(f"coordinate {text(each)} does not fit the mode {text(mode)} of {whole}",
+                                  hint="give one entry for each mode: a number fixes it, None keeps it")
+            for i, (inner, sub) in enumerate(zip(each, mode, strict=True)):
+                walk(inner, sub, (*path, i))
+        else:
+            fixed.append(path)
+            pairs.append((each, path))
+
+    walk(coord, shape, ())
+    return kept, fixed, pairs
+
+
+def _at(value: IntTuple, path: tuple[int, ...]) -> IntTuple:
+    for index in path:
+        value = value[index]
+    return value
+
+
+def _joined(layout: Layout, paths: list[tuple[int, ...]]) -> Layout:
+    """The modes at `paths` side by side; one mode stands alone, none is the layout of one element."""
+    if not paths:
+        return trusted(1, 0)
+    if len(paths) == 1:
+        return trusted(_at(layout.shape, paths[0]), _at(layout.stride, paths[0]))
+    return trusted(tuple([_at(layout.shape, path) for path in paths]),
+                   tuple([_at(layout.stride, path) for path in paths]))
+
+
+def slice_and_offset(layout: Layout, coord: Any) -> tuple[Layout, Any]:
+    """What `coord` keeps of the layout (its None entries), and the index at which that part begins.
+
+    Entries may be runtime values; the offset is then one too. Modes kept inside nested modes move up to the top, and
+    a single kept mode stands alone. With basis strides the offset is a coordinate.
+
+    >>> slice_and_offset(Layout((4, 8), (1, 4)), (None, 3))
+    (Layout(4, 1), 12)
+    """
+    kept, _, pairs = _split(coord, layout.shape, str(layout))
+    offset: Any = 0
+    for each, path in pairs:
+        part = index_of(each, trusted(_at(layout.shape, path), _at(layout.stride, path)))
+        offset = add_coordinates(offset, part)
+    return _joined(layout, kept), offset
+
+
+def slice(value: Any, coord: Any) -> Any:
+    """The modes that `coord` keeps, those where it holds None; of a bare layout the offset is dropped.
+
+    >>> slice(Layout((4, (8, 2)), (1, (4, 32))), (None, (None, 1)))
+    Layout((4, 8), (1, 4))
+    >>> slice((4, 8, 16), (None, 3, None))
+    (4, 16)
+    """
+    if isinstance(value, Layout):
+        kept, _, _ = _split(coord, value.shape, str(value))
+        return _joined(value, kept)
+    if isinstance(value, ComposedLayout):
+        inner, offset = slice_and_offset(value.inner, coord)
+        # The outer map is not linear, so what the fixed modes add cannot be dropped.
+        return ComposedLayout(value.outer, add_coordinates(value.offset, offset), inner)
+    return _picked(value, _split(coord, value, text(value))[0], "keeps")
+
+
+def dice(value: Any, coord: Any) -> Any:
+    """The modes that `coord` fixes, the counterpart of `slice`.
+
+    >>> dice(Layout((4, 8), (1, 4)), (None, 3)), dice((4, 8, 16), (None, 3, None))
+    (Layout(8, 4), (8,))
+    """
+    if isinstance(value, Layout):
+        return _joined(value, _split(coord, value.shape, str(value))[1])
+    if isinstance(value, ComposedLayout):
+        return ComposedLayout(value.outer, value.offset, dice(value.inner, coord))
+    return _picked(value, _split(coord, value, text(value))[1], "fixes")
+
+
+def _picked(value: IntTuple, paths: list[tuple[int, ...]], verb: str) -> IntTuple:
+    if not paths:
+        raise LayoutError(f"the coordinate {verb} no mode of {text(value)}", hint="use crd2idx for a single element")
+    return tuple([_at(value, path) for path in paths]) if paths != [()] else value
+
+
+def coordinates_of(shape: Any) -> list[Any]:
+    """All coordinates of a shape in colexicographic order, nested like it.
+
+    >>> coordinates_of((2, 2))
+    [(0, 0), (1, 0), (0, 1), (1, 1)]
+    """
+    if not isinstance(shape, tuple):
+        return list(range(shape))
+    result: list[Any] = [()]
+    for mode in modes_of(shape):
+        inner = coordinates_of(mode)
+        result = [(*outer, each) for each in inner for outer in result]
+    return result
+
+

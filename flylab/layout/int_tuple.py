@@ -1,0 +1,217 @@
+"""Nested integer tuples: the shapes, strides and coordinates that layouts are made of.
+
+An int tuple is a plain Python int, or a tuple of int tuples. The constructors check and return plain values, so
+everything that works on tuples works on shapes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from flylab.errors import LayoutError
+
+IntTuple = Any  # int | tuple[IntTuple, ...]; a recursive alias costs mypy more than it says
+
+
+def as_int(value: Any, what: str = "value") -> int:
+    """The Python int that `value` is (numpy integers too); bools, floats and the rest are refused.
+
+    >>> as_int(8)
+    8
+    """
+    if type(value) is int:
+        return value
+    if not isinstance(value, bool):
+        try:
+            return operator.index(value)
+        except TypeError:
+            pass
+    raise LayoutError(f"{what} {value!r} is not an integer", hint="give a Python int, or a (nested) tuple of ints")
+
+
+def as_int_tuple(value: Any, what: str = "value") -> IntTuple:
+    """`value` as a plain nested tuple of Python ints; lists become tuples, numpy integers become ints.
+
+    Raises LayoutError for a leaf that is no integer and for an empty tuple.
+
+    >>> as_int_tuple([4, (2, 8)])
+    (4, (2, 8))
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, (tuple, list)):
+        if not value:
+            raise LayoutError(f"{what} () is empty", hint="give at least one mode, for example 1")
+        return tuple([as_int_tuple(item, what) for item in value])
+    return as_int(value, what)
+
+
+def as_shape(value: Any, what: str = "shape") -> IntTuple:
+    """`value` as a shape: an int tuple without negative extents.
+
+    >>> as_shape((9, (4, 8)))
+    (9, (4, 8))
+    """
+    if type(value) is int and value >= 0:
+        return value
+    shape = as_int_tuple(value, what)
+    for extent in leaves(shape):
+        if extent < 0:
+            raise LayoutError(f"{what} {text(shape)} has the negative extent {extent}", hint="extents are 0 or more")
+    return shape
+
+
+def text(value: Any) -> str:
+    """The text of a nested tuple, without spaces; `*` stands for None.
+
+    >>> text((9, (4, None)))
+    '(9,(4,*))'
+    """
+    if isinstance(value, (tuple, list)):
+        return "(" + ",".join(map(text, value)) + ")"
+    return "*" if value is None else str(value)
+
+
+def leaves(value: IntTuple) -> Iterator[Any]:
+    """The leaves, from left to right.
+
+    >>> list(leaves((9, (4, 8))))
+    [9, 4, 8]
+    """
+    if isinstance(value, tuple):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+def product(value: IntTuple) -> int:
+    """The product of the leaves.
+
+    >>> product((3, (2, 5)))
+    30
+    """
+    if type(value) is int:
+        return value
+    result = 1
+    for item in value:
+        result *= item if type(item) is int else product(item)
+    return result
+
+
+def modes_of(value: IntTuple) -> tuple[IntTuple, ...]:
+    """The top-level modes: of an int, itself.
+
+    >>> modes_of((4, (2, 8))), modes_of(8)
+    ((4, (2, 8)), (8,))
+    """
+    return value if isinstance(value, tuple) else (value,)
+
+
+def congruent(a: IntTuple, b: IntTuple) -> bool:
+    """Whether both nest alike.
+
+    >>> congruent((9, (4, 8)), (1, (2, 3))), congruent((9, 4), 1)
+    (True, False)
+    """
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(congruent, a, b))
+    return not isinstance(a, tuple) and not isinstance(b, tuple)
+
+
+def map_leaves(function: Callable[..., Any], *tuples: IntTuple) -> IntTuple:
+    """`function` of the corresponding leaves of congruent tuples, nested as they are.
+
+    >>> map_leaves(lambda a, b: a + b, (1, (2, 3)), (10, (20, 30)))
+    (11, (22, 33))
+    """
+    first = tuples[0]
+    if not isinstance(first, tuple):
+        if any(isinstance(other, tuple) for other in tuples[1:]):
+            raise LayoutError(_mismatch(tuples), hint="both must nest alike")
+        return function(*tuples)
+    if any(not isinstance(other, tuple) or len(other) != len(first) for other in tuples[1:]):
+        raise LayoutError(_mismatch(tuples), hint="both must nest alike")
+    return tuple([map_leaves(function, *items) for items in zip(*tuples, strict=True)])
+
+
+def _mismatch(tuples: tuple[IntTuple, ...]) -> str:
+    return " and ".join(map(text, tuples)) + " do not nest alike"
+
+
+def compact(shape: IntTuple, start: int = 1) -> IntTuple:
+    """The strides that count the coordinates of `shape` colexicographically; `start` is the first.
+
+    >>> compact((4, (2, 8)))
+    (1, (4, 8))
+    """
+    if type(shape) is int:
+        return start
+    strides = []
+    for mode in shape:
+        strides.append(compact(mode, start))
+        start *= product(mode)
+    return tuple(strides)
+
+
+def at_path(value: IntTuple, path: tuple[int, ...]) -> IntTuple:
+    """The mode at `path`, one index a level.
+
+    >>> at_path((4, (8, 2)), (1, 0))
+    8
+    """
+    for index in path:
+        modes = modes_of(value)
+        if not -len(modes) <= index < len(modes):
+            raise LayoutError(f"{text(value)} has {len(modes)} modes, so there is no mode {index}",
+                              hint=f"use an index from 0 to {len(modes) - 1}")
+        value = modes[index]
+    return value
+
+
+def _pack(items: tuple[Any, ...]) -> Any:
+    """One argument stands for itself, several are the modes of a tuple."""
+    return items[0] if len(items) == 1 else items
+
+
+def make_shape(*extents: Any) -> IntTuple:
+    """A shape, of ints and nested tuples; one argument is the shape itself. LayoutError for negative extents.
+
+    >>> make_shape(9, (4, 8))
+    (9, (4, 8))
+    """
+    return as_shape(_pack(extents))
+
+
+def make_stride(*strides: Any) -> IntTuple:
+    """A stride, of ints, basis strides and nested tuples.
+
+    >>> make_stride(1, (4, 8))
+    (1, (4, 8))
+    """
+    from flylab.layout.basis import as_stride
+
+    return as_stride(_pack(strides))
+
+
+def make_int_tuple(*values: Any) -> IntTuple:
+    """An int tuple, of ints and nested tuples.
+
+    >>> make_int_tuple((4, (2, 8)))
+    (4, (2, 8))
+    """
+    return as_int_tuple(_pack(values))
+
+
+def make_coord(*coords: Any) -> Any:
+    """A coordinate: as an int tuple, but a leaf may be None (the whole mode) or a runtime value.
+
+    >>> make_coord(None, 3)
+    (None, 3)
+    """
+    def plain(value: Any) -> Any:
+        return tuple(map(plain, value)) if isinstance(value, (tuple, list)) else value
+
+    return plain(_pack(coords))

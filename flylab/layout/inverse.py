@@ -1,0 +1,99 @@
+"""Inverses of layouts, and thread-value layouts, which are made with them."""
+
+from __future__ import annotations
+
+from flylab.errors import LayoutError
+from flylab.layout.algebra import colliding, composition, of_modes
+from flylab.layout.basis import Basis
+from flylab.layout.construct import as_layout, size
+from flylab.layout.int_tuple import IntTuple, product, text
+from flylab.layout.layout import Layout, Mode
+from flylab.layout.product import raked_product
+
+
+def _placed(layout: Layout, name: str) -> list[tuple[int, int, int]]:
+    """(stride, extent, coordinate step) of the merged modes without broadcasts, by stride."""
+    placed = []
+    step = 1
+    for extent, stride in as_layout(layout).modes():
+        if isinstance(stride, Basis):
+            raise LayoutError(f"{name} of {layout}: it gives coordinates, not indices",
+                              hint="invert a layout with integer strides")
+        if not extent:
+            raise LayoutError(f"{name} of {layout}: it has no elements", hint="give extents of 1 or more")
+        if stride:
+            placed.append((stride, extent, step))
+        step *= extent
+    return sorted(placed, key=lambda mode: mode[0])
+
+
+def right_inverse(layout: Layout) -> Layout:
+    """The layout R with layout(R(i)) == i for i from 0 to size(R) - 1, as long as whole modes allow.
+
+    Modes of stride 0, of negative stride, and those whose indices are reached already, take no part.
+
+    >>> right_inverse(Layout((4, 8), (8, 1))), right_inverse(Layout(((2, 2), (2, 4)), ((0, 1), (0, 2))))
+    (Layout((8, 4), (4, 1)), Layout((2, 4), (2, 8)))
+    """
+    modes: list[Mode] = []
+    reached = 1
+    for stride, extent, step in _placed(layout, "right_inverse"):
+        if stride == reached:
+            modes.append((extent, step))
+            reached *= extent
+    return of_modes(modes)
+
+
+def left_inverse(layout: Layout) -> Layout:
+    """The layout R with R(layout(c)) == the integer coordinate of c, gaps kept; broadcast modes count as 0.
+
+    Raises LayoutError where the layout is not injective (with two coordinates as witness), is negative, or has
+    strides that do not divide each other.
+
+    >>> left_inverse(Layout((4, 8), (1, 5))), left_inverse(Layout(4, 2))
+    (Layout((5, 8), (1, 4)), Layout((2, 4), (0, 1)))
+    """
+    placed = _placed(layout, "left_inverse")
+    modes: list[Mode] = []
+    below, before = 1, (1, 1, 0)
+    for stride, extent, step in placed:
+        if stride < 0:
+            raise LayoutError(f"left_inverse of {layout}: the stride {stride} is negative",
+                              hint="invert its positive counterpart")
+        room, odd = divmod(stride, below)
+        if room < before[1] or odd:
+            raise _not_left_invertible(layout, before, (stride, extent, step))
+        modes.append((room, before[2]))
+        below, before = stride, (stride, extent, step)
+    modes.append((before[1], before[2]))
+    return of_modes(Layout(*zip(*modes, strict=True)).modes())
+
+
+def _not_left_invertible(layout: Layout, low: tuple[int, int, int], high: tuple[int, int, int]) -> LayoutError:
+    collision = colliding(layout)
+    if collision:
+        a, b, index = collision
+        return LayoutError(f"left_inverse of {layout}: it is not injective, the coordinates {text(a)} and {text(b)} "
+                           f"both have index {index}", hint="give the modes strides that do not meet")
+    return LayoutError(f"left_inverse of {layout}: the mode {high[1]}:{high[0]} does not start at a multiple of the "
+                       f"mode {low[1]}:{low[0]}", hint="let each stride be a multiple of the one below it")
+
+
+def make_layout_tv(thr: Layout, val: Layout) -> tuple[IntTuple, Layout]:
+    """The tile and the thread-value layout of threads that each hold a small layout of values.
+
+    `thr` and `val` map positions to thread and value numbers; both must be bijections onto 0 .. size - 1. The result
+    maps (thread, value) to the colexicographic position in the tile. Raises LayoutError where a number is missing.
+
+    >>> make_layout_tv(Layout((8, 16), (16, 1)), Layout((1, 4), (1, 1)))
+    ((8, 64), Layout(((16, 8), 4), ((32, 1), 8)))
+    """
+    for name, each in (("thread", thr), ("value", val)):
+        found = size(right_inverse(as_layout(each, f"{name} layout")))
+        if found != size(each):
+            raise LayoutError(f"the {name} layout {each} does not number its {size(each)} positions 0 to "
+                              f"{size(each) - 1}: number {found} is missing or comes twice",
+                              hint="use a compact layout, for example make_ordered_layout(shape, order)")
+    whole = raked_product(thr, val)
+    tile = tuple(map(product, whole.shape)) if max(len(thr), len(val)) > 1 else product(whole.shape)
+    return tile, composition(right_inverse(whole), Layout((size(thr), size(val))))

@@ -1,0 +1,120 @@
+"""Reading the text of int tuples, layouts, swizzles, composed layouts and tiles, the inverse of `str`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flylab.errors import LayoutError
+from flylab.layout.basis import Basis
+from flylab.layout.layout import Layout
+from flylab.layout.swizzle import ComposedLayout, Swizzle
+
+_TOKEN = re.compile(r"\s*(-?\d+(?:E\d+)*|S<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>|[(),:*|\[\]o])")
+
+
+class _Reader:
+    """The tokens of one text, read from left to right."""
+
+    def __init__(self, source: str):
+        self.source = source
+        self.tokens: list[tuple[str, int]] = []
+        at, end = 0, len(source.rstrip())
+        while at < end:
+            match = _TOKEN.match(source, at)
+            if not match:
+                raise self.error(at)
+            self.tokens.append((match[1], match.start(1)))
+            at = match.end()
+        self.next = 0
+
+    def error(self, at: int) -> LayoutError:
+        found = repr(self.source[at]) if at < len(self.source) else "the end"
+        return LayoutError(f"cannot read {self.source!r} as a layout: unexpected {found} at character {at}",
+                           hint="write it as (8,16):(1,8), S<3,3,3> o 0 o (64,64):(64,1) or [4|8]")
+
+    def peek(self) -> str:
+        return self.tokens[self.next][0] if self.next < len(self.tokens) else ""
+
+    def place(self) -> int:
+        return self.tokens[self.next][1] if self.next < len(self.tokens) else len(self.source)
+
+    def take(self, *wanted: str) -> str:
+        token = self.peek()
+        if not token or wanted and token not in wanted:
+            raise self.error(self.place())
+        self.next += 1
+        return token
+
+    def items(self, read: Any, separator: str, close: str) -> tuple[Any, ...]:
+        self.take()
+        items = [read()]
+        while self.take(separator, close) == separator:
+            items.append(read())
+        return tuple(items)
+
+    def int_tuple(self) -> Any:
+        token = self.peek()
+        if token == "(":
+            return self.items(self.int_tuple, ",", ")")
+        if token == "*":
+            self.take()
+            return None
+        if not re.match(r"-?\d", token):
+            raise self.error(self.place())
+        number, *path = self.take().split("E")
+        return Basis(int(number), tuple(map(int, path))) if path else int(number)
+
+    def term(self) -> Any:
+        """A swizzle, a tile, a layout or an int tuple."""
+        if self.peek().startswith("S"):
+            return Swizzle(*map(int, self.take()[2:-1].split(",")))
+        if self.peek() == "[":
+            return self.items(self.term, "|", "]")
+        value = self.int_tuple()
+        if self.peek() != ":":
+            return value
+        self.take()
+        return Layout(value, self.int_tuple())
+
+    def whole(self) -> Any:
+        parts = [self.term()]
+        places = [0]
+        while self.peek() == "o":
+            self.take()
+            places.append(self.place())
+            parts.append(self.term())
+        if self.next < len(self.tokens) or len(parts) == 2:
+            raise self.error(self.place())
+        if len(parts) == 1:
+            return parts[0]
+        while len(parts) >= 3:
+            outer, offset, inner = parts[-3:]
+            if not isinstance(offset, int) or len(parts) % 2 == 0:
+                raise self.error(places[len(parts) - 2])
+            parts[-3:] = [ComposedLayout(outer, offset, inner)]
+        return parts[0]
+
+
+def parse(source: str) -> Any:
+    """The value that `str` or `text` wrote: an int tuple, a Layout, Swizzle, ComposedLayout, or a tile as a tuple.
+
+    Raises LayoutError naming the first character that does not fit.
+
+    >>> parse("(4,(2,8)):(1,(4,8))"), parse("[4:2|[2|*]]")
+    (Layout((4, (2, 8)), (1, (4, 8))), (Layout(4, 2), (2, None)))
+    >>> str(parse("S<3,3,3> o 0 o (64,64):(64,1)"))
+    'S<3,3,3> o 0 o (64,64):(64,1)'
+    """
+    return _Reader(source).whole()
+
+
+def tile_text(tile: Any) -> str:
+    """The text of a tile, with `|` between modes and `*` for None.
+
+    >>> tile_text((Layout(4, 2), (2, None)))
+    '[4:2|[2|*]]'
+    """
+    if isinstance(tile, tuple):
+        return "[" + "|".join(map(tile_text, tile)) + "]"
+    return "*" if tile is None else str(tile)
