@@ -42,6 +42,7 @@ from flylab.layout.int_tuple import (
 from flylab.layout.inverse import left_inverse, make_layout_tv, right_inverse
 from flylab.layout.layout import Layout
 from flylab.layout.modes import append, ceil_div, group, prepend, select, shape_div, take
+from flylab.layout.notation import parse, tile_text
 from flylab.layout.product import (
     blocked_product,
     flat_product,
@@ -51,7 +52,6 @@ from flylab.layout.product import (
     zipped_product,
 )
 from flylab.layout.swizzle import ComposedLayout, Swizzle, make_composed_layout
-from flylab.layout.notation import parse, tile_text
 
 __all__ = [
     "Basis", "ComposedLayout", "E", "Layout", "Swizzle", "add_coordinates", "append", "as_int", "as_int_tuple",

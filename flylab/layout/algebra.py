@@ -13,7 +13,7 @@ from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
 from flylab.layout.construct import as_layout, as_tile, joined, size
 from flylab.layout.int_tuple import IntTuple, as_int_tuple, at_path, leaves, product, text
-from flylab.layout.layout import Layout, Mode, trusted
+from flylab.layout.layout import Layout, Mode, has_basis, trusted
 from flylab.layout.swizzle import ComposedLayout, Swizzle, map_indices
 
 MOST_COMPARED = 1 << 22  # coordinates; larger layouts are not decided by comparing values
@@ -96,8 +96,7 @@ def tiled_modes(layout: Layout, tile: tuple[Any, ...]) -> list[tuple[Layout, Any
 
 
 def _composed(outer: Layout, inner: Layout) -> Layout:
-    if type(inner.stride) is Basis or type(inner.stride) is tuple and any(
-            isinstance(stride, Basis) for stride in leaves(inner.stride)):
+    if has_basis(inner.stride):
         return _through_coordinates(outer, inner)
     modes = outer.modes()
     if modes and not modes[0][0] or len(modes) > 1 and not all(extent for extent, _ in modes):
@@ -139,7 +138,7 @@ def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, reach: l
 
 
 def _digit_pieces(modes: tuple[Mode, ...], extent: int, stride: int, reach: list[int]) -> list[Mode] | None:
-    """The pieces of one inner mode, each inside one digit of the outer layout; None where it does not fall into them."""
+    """The pieces of one inner mode, each inside one digit of the outer layout; None where it crosses digits."""
     pieces: list[Mode] = []
     for i, (width, step) in enumerate(modes[:-1]):
         if stride % width == 0:
@@ -165,7 +164,7 @@ def _digit_pieces(modes: tuple[Mode, ...], extent: int, stride: int, reach: list
 def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
     """The only pieces that can follow outer(i * stride): each runs as long as its step holds. Not yet compared."""
     inner = trusted(extent, stride)
-    if any(isinstance(step, Basis) for _, step in outer.modes()):
+    if has_basis(outer.stride):
         raise LayoutError(f"composition of {outer} with {inner}: the mode {inner} crosses the modes of a layout of "
                           "coordinates", hint="let it divide the modes it crosses, or stay inside one")
     pieces: list[Mode] = []
@@ -192,7 +191,7 @@ def _compare(outer: Layout, inner: Layout, result: Layout) -> None:
     from flylab.layout.coordinates import idx2crd
 
     hint = "let the inner modes together stay inside the outer modes they meet"
-    if any(isinstance(step, Basis) for _, step in outer.modes()) or size(inner) > MOST_COMPARED:
+    if has_basis(outer.stride) or size(inner) > MOST_COMPARED:
         raise LayoutError(f"composition of {outer} with {inner}: the inner modes carry from one outer mode into the "
                           "next, so their parts do not add up", hint=hint)
     indices = inner.offsets()
@@ -209,9 +208,8 @@ def _compare(outer: Layout, inner: Layout, result: Layout) -> None:
 def _through_coordinates(outer: Layout, inner: Layout) -> Layout:
     """Composition with an inner layout that gives coordinates of `outer`: each mode goes to the outer mode it names."""
     groups: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    flat = list(zip(leaves(inner.shape), leaves(inner.stride), strict=True))
     results: list[tuple[IntTuple, IntTuple]] = []
-    for extent, stride in flat:
+    for extent, stride in zip(leaves(inner.shape), leaves(inner.stride), strict=True):
         if not isinstance(stride, Basis):
             results.append((extent, 0))
             continue
@@ -224,9 +222,7 @@ def _through_coordinates(outer: Layout, inner: Layout) -> Layout:
         if len(modes) > 1:
             mode = trusted(at_path(outer.shape, path), at_path(outer.stride, path))
             _composed(mode, of_modes(modes))
-    shapes = iter(results)
-    pairs = _fill(inner.shape, shapes)
-    return trusted(*pairs)
+    return trusted(*_fill(inner.shape, iter(results)))
 
 
 def _fill(shape: IntTuple, parts: Any) -> tuple[IntTuple, IntTuple]:

@@ -75,25 +75,30 @@ def as_stride(value: Any) -> IntTuple:
     """
     if type(value) is int:
         return value
-    kinds: set[bool] = set()
-    stride = _plain(value, kinds)
-    if len(kinds) == 2:
+    paths: list[tuple[int, ...]] = []
+    stride = _plain(value, paths)
+    if () in paths and len(set(paths)) > 1:
         raise LayoutError(f"stride {text(stride)} mixes basis strides with integers, whose sum is neither a "
                           "coordinate nor an index", hint="use basis strides for all modes, for example (4*E(0),E(1))")
+    for path in set(paths):
+        if any(path[:level] in paths for level in range(1, len(path))):
+            raise LayoutError(f"stride {text(stride)} counts a mode both as a whole and by its parts",
+                              hint="let all basis strides name modes of one coordinate")
     return stride
 
 
-def _plain(value: Any, kinds: set[bool]) -> IntTuple:
+def _plain(value: Any, paths: list[tuple[int, ...]]) -> IntTuple:
+    """Plain tuples; `paths` collects where the basis strides point, () for an integer other than 0."""
     if isinstance(value, (tuple, list)):
         if not value:
             raise LayoutError("stride () is empty", hint="give one stride for each mode")
-        return tuple([_plain(item, kinds) for item in value])
+        return tuple([_plain(item, paths) for item in value])
     if isinstance(value, Basis):
-        kinds.add(True)
+        paths.append(value.path)
         return value
     number = as_int(value, "stride")
     if number:
-        kinds.add(False)
+        paths.append(())
     return number
 
 
@@ -115,15 +120,8 @@ def coordinate(terms: list[tuple[Any, Any]]) -> Any:
 def _accumulate(tree: dict[Any, Any], factor: Any, stride: Basis) -> None:
     node = tree
     for index in stride.path[:-1]:
-        child = node.setdefault(index, {})
-        if not isinstance(child, dict):
-            raise LayoutError(f"stride {stride} goes below a mode that another stride counts as a whole",
-                              hint="let all basis strides name modes of one coordinate")
-        node = child
+        node = node.setdefault(index, {})
     last = stride.path[-1]
-    if isinstance(node.get(last), dict):
-        raise LayoutError(f"stride {stride} counts a mode whose parts other strides count",
-                          hint="let all basis strides name modes of one coordinate")
     node[last] = add(node.get(last, 0), scaled(factor, stride.scale))
 
 

@@ -34,7 +34,8 @@ def make_layout(shape: Any, stride: Any = None, *more: Layout) -> Layout:
     Layout((4, 8), (1, 4))
     """
     if isinstance(shape, Layout):
-        return joined([shape] if stride is None else [shape, stride, *more])
+        modes = [as_layout(mode) for mode in ([shape] if stride is None else [shape, stride, *more])]
+        return Layout(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
     if more:
         raise LayoutError(f"make_layout takes a shape and a stride, or layouts; not {2 + len(more)} int tuples",
                           hint="put the modes into one tuple: make_layout((4,8),(1,4))")
@@ -42,14 +43,14 @@ def make_layout(shape: Any, stride: Any = None, *more: Layout) -> Layout:
 
 
 def joined(modes: Sequence[Layout]) -> Layout:
-    """The layout whose modes are the given layouts; a single one stands for itself.
+    """The layout whose modes are the given layouts; a single one stands for itself. No checks: for the algebra.
 
     >>> joined([Layout(4, 1), Layout((2, 2), (4, 8))])
     Layout((4, (2, 2)), (1, (4, 8)))
     """
     if len(modes) == 1:
         return modes[0]
-    return trusted(tuple([as_layout(mode).shape for mode in modes]), tuple([mode.stride for mode in modes]))
+    return trusted(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
 
 
 def as_layout(value: Any, what: str = "argument") -> Layout:

@@ -11,7 +11,7 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis, add_coordinates
-from flylab.layout.int_tuple import IntTuple, as_shape, compact, leaves, modes_of, text
+from flylab.layout.int_tuple import IntTuple, as_shape, compact, leaves, modes_of, product, text
 from flylab.layout.layout import Layout, coordinate_leaf, index_of, trusted
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
@@ -48,6 +48,8 @@ def idx2crd(index: Any, layout: Any) -> Any:
     if not isinstance(layout, Layout):
         shape = as_shape(layout)
         layout = trusted(shape, compact(shape))
+    if not product(layout.shape):
+        raise LayoutError(f"idx2crd: {layout} has no elements, so no coordinates", hint="give extents of 1 or more")
     index = coordinate_leaf(index, layout)
     following = _following_strides(layout)
     return _digits(index, layout.shape, layout.stride, following)
@@ -86,8 +88,6 @@ def _digits(index: Any, shape: IntTuple, stride: IntTuple, following: dict[int, 
         return tuple([_digits(index, *mode, following) for mode in zip(shape, stride, strict=True)])
     if shape == 1 or stride == 0:
         return 0
-    if not shape:
-        raise LayoutError("a layout without elements has no coordinates", hint="give extents of 1 or more")
     above = following[stride]
     # Where the next stride is a multiple of what this mode spans, the last `%` alone keeps the digit in range.
     if above % (shape * stride):

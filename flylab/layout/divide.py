@@ -7,6 +7,7 @@ divide, the rest is rounded up, and `overcover` of the result says by how much.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from flylab.errors import LayoutError
@@ -20,16 +21,20 @@ _ONE = trusted(1, 0)
 _Parts = tuple[Layout, Layout, IntTuple]
 
 
-def _by_extent(layout: Layout, extent: int) -> _Parts:
-    """Division of a layout by extent:1."""
-    total = size(layout)
-    count = -(-total // extent)
-    over = count * extent - total
-    if type(layout.shape) is int:
-        step = layout.stride
-        return (trusted(extent, step if extent > 1 else 0),
-                trusted(count, step * extent if count > 1 else 0), over)
-    return _by_layout(layout, trusted(extent, 1 if extent > 1 else 0))
+def _cut(layout: Layout, tile: Any) -> _Parts:
+    """The tile, the rest, and by how much they cover too far, of a division of the whole by a Layout or an int."""
+    if not isinstance(tile, Layout):
+        extent, step = tile, 1
+    elif type(tile.shape) is int:
+        extent, step = tile.shape, tile.stride
+    else:
+        return _by_layout(layout, tile)
+    if type(layout.shape) is not int or extent > 1 and step != 1 or not extent:
+        return _by_layout(layout, tile if isinstance(tile, Layout) else Layout(tile, 1))
+    # A mode by extent:1, nearly all divides there are, needs no composition.
+    count = -(-layout.shape // extent)
+    return (trusted(extent, layout.stride if extent > 1 else 0),
+            trusted(count, layout.stride * extent if count > 1 else 0), count * extent - layout.shape)
 
 
 def _by_layout(layout: Layout, tile: Layout) -> _Parts:
@@ -39,54 +44,50 @@ def _by_layout(layout: Layout, tile: Layout) -> _Parts:
         if stride and stride % covered:
             raise LayoutError(
                 f"dividing {layout} by {tile}: its stride {stride} is no multiple of the {covered} that lie below it, "
-                f"so no repetition of the tile reaches index {_missed(tile, covered, stride)}",
+                f"so no copy of the tile reaches index {stride // covered * covered}",
                 hint="give the tile strides that are multiples of what lies below them")
         covered = stride * extent if stride else covered
     total = size(layout)
-    rest = -(-total // span)
+    rest = max(-(-total // span), 1)
     others = of_modes(gaps + [(rest, span)] if rest > 1 else gaps)
     both = composition(layout, joined([tile, others]))
-    # span * rest counts what the tile (without its broadcast modes) and the rest reach together.
-    return both[0], both[1], max(rest, 1) * span - total
-
-
-def _missed(tile: Layout, covered: int, stride: int) -> int:
-    """The first index that is reached by no copy of the tile."""
-    return stride // covered * covered
+    # Without its broadcast modes the tile reaches, together with the rest, each index below rest * span once.
+    return both[0], both[1], rest * span - total
 
 
 def _parts(layout: Layout, tile: Any) -> _Parts:
-    """The tile's part, the rest, and by how many elements each mode is covered too far."""
+    """The tiles' modes, the rests' modes, and by how many elements each mode is covered too far."""
     if tile is None:
         return _ONE, layout, 0
-    if isinstance(tile, Layout):
-        return _by_layout(layout, tile)
-    if isinstance(tile, int):
-        return _by_extent(layout, tile)
-    parts = [_parts(mode, each) for mode, each in tiled_modes(layout, tile)]
+    if not isinstance(tile, tuple):
+        return _cut(layout, tile)
+    tiles, rests, overs = zip(*[_parts(mode, each) for mode, each in tiled_modes(layout, tile)], strict=True)
     more = list(layout)[len(tile):]
-    over = tuple([part[2] for part in parts] + [0] * len(more))
-    return (joined([part[0] for part in parts]), joined([part[1] for part in parts] + more),
-            over if len(over) > 1 else over[0])
+    return joined(tiles), joined([*rests, *more]), _grouped(overs, len(more))
 
 
-def _logical(layout: Layout, tile: Any) -> Layout:
+def _grouped(overs: tuple[IntTuple, ...], more: int) -> IntTuple:
+    overs += (0,) * more
+    return overs if len(overs) > 1 else overs[0]
+
+
+def _logical(layout: Layout, tile: Any) -> tuple[Layout, IntTuple]:
+    """Each divided mode as (tile, rest), and by how many elements each mode is covered too far."""
     if tile is None:
-        return layout
-    if isinstance(tile, tuple):
-        modes = [_logical(mode, each) for mode, each in tiled_modes(layout, tile)]
-        return joined(modes + list(layout)[len(tile):])
-    return joined(_parts(layout, tile)[:2])
+        return layout, 0
+    if not isinstance(tile, tuple):
+        first, rest, over = _cut(layout, tile)
+        return joined([first, rest]), over
+    modes, overs = zip(*[_logical(mode, each) for mode, each in tiled_modes(layout, tile)], strict=True)
+    more = list(layout)[len(tile):]
+    return joined([*modes, *more]), _grouped(overs, len(more))
 
 
-def _divided(layout: Any, divisor: Any, form: Any) -> Any:
+def _divided(layout: Any, divisor: Any, form: Callable[[Layout, Any], tuple[Layout, IntTuple]]) -> Any:
     if isinstance(layout, ComposedLayout):
         return ComposedLayout(layout.outer, layout.offset, _divided(layout.inner, divisor, form))
-    layout = as_layout(layout, "divided")
-    tile = as_tile(divisor)
-    parts = _parts(layout, tile)
-    result = form(layout, tile, parts)
-    return trusted(result.shape, result.stride, parts[2]) if any_over(parts[2]) else result
+    result, over = form(as_layout(layout, "the divided"), as_tile(divisor))
+    return trusted(result.shape, result.stride, over) if over and any_over(over) else result
 
 
 def any_over(over: IntTuple) -> bool:
@@ -108,8 +109,7 @@ def logical_divide(layout: Any, divisor: Any) -> Any:
     >>> logical_divide(Layout((8, 16), (16, 1)), (None, 4))
     Layout((8, (4, 4)), (16, (1, 4)))
     """
-    return _divided(layout, divisor, lambda whole, tile, parts: (
-        _logical(whole, tile) if isinstance(tile, tuple) else whole if tile is None else joined(parts[:2])))
+    return _divided(layout, divisor, _logical)
 
 
 def zipped_divide(layout: Any, divisor: Any) -> Any:
@@ -118,7 +118,11 @@ def zipped_divide(layout: Any, divisor: Any) -> Any:
     >>> zipped_divide(Layout((64, 50, 80), (16000, 160, 1)), (32, None, 40))
     Layout(((32, 1, 40), (2, 50, 2)), ((16000, 0, 1), (512000, 160, 40)))
     """
-    return _divided(layout, divisor, lambda whole, tile, parts: joined(parts[:2]))
+    def form(whole: Layout, by: Any) -> tuple[Layout, IntTuple]:
+        tile, rest, over = _parts(whole, by)
+        return joined([tile, rest]), over
+
+    return _divided(layout, divisor, form)
 
 
 def tiled_divide(layout: Any, divisor: Any) -> Any:
@@ -127,7 +131,11 @@ def tiled_divide(layout: Any, divisor: Any) -> Any:
     >>> tiled_divide(Layout((8, 16), (16, 1)), (4, 4))
     Layout(((4, 4), 2, 4), ((16, 1), 64, 4))
     """
-    return _divided(layout, divisor, lambda whole, tile, parts: joined([parts[0], *parts[1]]))
+    def form(whole: Layout, by: Any) -> tuple[Layout, IntTuple]:
+        tile, rest, over = _parts(whole, by)
+        return joined([tile, *rest]), over
+
+    return _divided(layout, divisor, form)
 
 
 def flat_divide(layout: Any, divisor: Any) -> Any:
@@ -136,7 +144,11 @@ def flat_divide(layout: Any, divisor: Any) -> Any:
     >>> flat_divide(Layout((8, 16), (16, 1)), (4, 4))
     Layout((4, 4, 2, 4), (16, 1, 64, 4))
     """
-    return _divided(layout, divisor, lambda whole, tile, parts: joined([*parts[0], *parts[1]]))
+    def form(whole: Layout, by: Any) -> tuple[Layout, IntTuple]:
+        tile, rest, over = _parts(whole, by)
+        return joined([*tile, *rest]), over
+
+    return _divided(layout, divisor, form)
 
 
 def overcover(layout: Any, divisor: Any) -> IntTuple:
@@ -150,4 +162,4 @@ def overcover(layout: Any, divisor: Any) -> IntTuple:
     """
     if isinstance(layout, ComposedLayout):
         layout = layout.inner
-    return _parts(as_layout(layout, "divided"), as_tile(divisor))[2]
+    return _parts(as_layout(layout, "the divided"), as_tile(divisor))[2]

@@ -36,6 +36,7 @@ class Layout:
     __slots__ = ("shape", "stride", "overcover", "_coalesced")
     shape: IntTuple
     stride: IntTuple
+    _coalesced: tuple[Mode, ...]
     overcover: IntTuple
     """Of the result of a divide: how many elements too many each divided mode covers; 0 elsewhere. No part of `==`."""
 
@@ -56,7 +57,7 @@ class Layout:
         raise AttributeError("a Layout cannot be changed; make a new one")
 
     def __reduce__(self) -> Any:
-        return Layout, (self.shape, self.stride)
+        return trusted, (self.shape, self.stride, self.overcover)
 
     @staticmethod
     def parse(source: str) -> Layout:
@@ -74,24 +75,21 @@ class Layout:
 
     def __call__(self, *coord: Any) -> Any:
         """The index at a coordinate, given as one int or tuple, or as one argument for each mode."""
-        if len(coord) == 1:
-            coord = coord[0]
-            if type(coord) is int and self.shape != ():
-                return self._at(coord)
-        return index_of(coord, self)
+        given = coord[0] if len(coord) == 1 else coord
+        return self._at(given) if type(given) is int else index_of(given, self)
 
     def _at(self, index: int) -> Any:
+        """The index at an integer coordinate, on the shortest way."""
         modes = self.modes()
-        total = 0
+        rest, total = index, 0
         for extent, stride in modes[:-1]:
-            if isinstance(stride, Basis) or not extent:
+            if not extent or type(stride) is Basis:
                 return index_of(index, self)
-            index, digit = divmod(index, extent)
+            rest, digit = divmod(rest, extent)
             total += digit * stride
-        if not modes:
-            return 0
-        extent, stride = modes[-1]
-        return total + index * stride if extent and type(stride) is int else index_of(index, self)
+        if modes and type(modes[-1][1]) is int:
+            return total + rest * modes[-1][1]
+        return index_of(index, self)
 
     def modes(self) -> tuple[Mode, ...]:
         """The fewest (extent, stride) pairs that give the same map: unit modes dropped, neighbours merged.
@@ -113,22 +111,32 @@ class Layout:
         """
         import numpy as np
 
-        modes = self.modes()
-        if any(isinstance(stride, Basis) for _, stride in modes):
-            rows = [list(leaves(self(i))) for i in range(product(self.shape))]
-            return np.array(rows, dtype=np.int64)
+        if has_basis(self.stride):
+            return self._coordinates()
         total = np.zeros(1, dtype=np.int64)
-        for extent, stride in modes:
+        for extent, stride in self.modes():
             steps = np.arange(extent, dtype=np.int64) * stride
             total = (steps[:, None] + total).reshape(-1)
         return total
 
+    def _coordinates(self) -> numpy.ndarray:
+        import numpy as np
+
+        units = {stride.path: Basis(1, stride.path) for stride in leaves(self.stride) if type(stride) is Basis}
+        origin = [(0, unit) for unit in units.values()]
+        columns = np.zeros((product(self.shape), len(list(leaves(coordinate(origin))))), dtype=np.int64)
+        for path, unit in units.items():
+            # The column of a mode is where a coordinate that is 1 there and 0 elsewhere has its 1.
+            column = list(leaves(coordinate([*origin, (1, unit)]))).index(1)
+            columns[:, column] = trusted(self.shape, _scales(self.stride, path)).offsets()
+        return columns
+
     def __getitem__(self, index: int) -> Layout:
-        if type(self.shape) is int:
-            if index in (0, -1):
-                return self
-            raise IndexError(f"layout {self} has one mode, so there is no mode {index}")
-        return trusted(self.shape[index], self.stride[index])
+        modes = len(self)
+        if not -modes <= index < modes:
+            raise LayoutError(f"layout {self} has {modes} modes, so there is no mode {index}",
+                              hint=f"use an index from 0 to {modes - 1}")
+        return self if type(self.shape) is int else trusted(self.shape[index], self.stride[index])
 
     def __len__(self) -> int:
         return 1 if type(self.shape) is int else len(self.shape)
@@ -150,10 +158,10 @@ class Layout:
 
 
 # The slots are written through their descriptors, which `__setattr__` does not reach.
-_set_shape = Layout.shape.__set__  # type: ignore[attr-defined]
-_set_stride = Layout.stride.__set__  # type: ignore[attr-defined]
-_set_overcover = Layout.overcover.__set__  # type: ignore[attr-defined]
-_set_coalesced = Layout._coalesced.__set__
+_set_shape = vars(Layout)["shape"].__set__
+_set_stride = vars(Layout)["stride"].__set__
+_set_overcover = vars(Layout)["overcover"].__set__
+_set_coalesced = vars(Layout)["_coalesced"].__set__
 _new = Layout.__new__
 
 
@@ -172,8 +180,25 @@ def trusted(shape: IntTuple, stride: IntTuple, overcover: IntTuple = 0) -> Layou
 
 def _canonical(shape: IntTuple, stride: IntTuple) -> IntTuple:
     if type(shape) is int:
-        return 0 if shape == 1 else stride
+        # A basis stride stays: it says how many modes the coordinates have.
+        return 0 if shape == 1 and type(stride) is int else stride
     return tuple(map(_canonical, shape, stride))
+
+
+def _scales(stride: IntTuple, path: tuple[int, ...]) -> IntTuple:
+    """The scales of the basis strides at `path`, and 0 for all others."""
+    if isinstance(stride, tuple):
+        return tuple([_scales(mode, path) for mode in stride])
+    return stride.scale if type(stride) is Basis and stride.path == path else 0
+
+
+def has_basis(stride: IntTuple) -> bool:
+    """Whether a stride holds basis strides, so that its layout gives coordinates.
+
+    >>> has_basis((1, (4, 8)))
+    False
+    """
+    return any(map(has_basis, stride)) if type(stride) is tuple else type(stride) is Basis
 
 
 def merged(shape: IntTuple, stride: IntTuple) -> tuple[Mode, ...]:
@@ -209,8 +234,8 @@ def index_of(coord: Any, layout: Layout) -> Any:
     """
     terms: list[tuple[Any, Any]] = []
     _collect(coord, layout.shape, layout.stride, terms, layout)
-    if any(isinstance(stride, Basis) for _, stride in terms):
-        return coordinate(terms)
+    if has_basis(layout.stride):
+        return coordinate(terms + [(0, stride) for stride in leaves(layout.stride)])
     total: Any = 0
     for factor, stride in terms:
         total = add(total, scaled(factor, stride))
@@ -249,11 +274,12 @@ def coordinate_leaf(coord: Any, layout: Layout) -> Any:
     """
     if type(coord) is int:
         return coord
-    if isinstance(coord, Integral) and not isinstance(coord, bool):
-        return int(coord)
     if coord is None:
         raise LayoutError(f"a coordinate with None stands for a whole mode of {layout}, not for one index",
                           hint="use slice(layout, coord) to keep that mode")
-    if isinstance(coord, (Number, str, bytes, Layout)):
-        raise LayoutError(f"{coord!r} is not a coordinate of layout {layout}", hint="coordinates are integers")
-    return coord
+    if not isinstance(coord, (bool, str, bytes, Layout)):
+        if isinstance(coord, Integral):
+            return int(coord)
+        if not isinstance(coord, Number):
+            return coord
+    raise LayoutError(f"{coord!r} is not a coordinate of layout {layout}", hint="coordinates are integers")

@@ -108,7 +108,7 @@ def _extended(base: Any, elem: Any, n: int | None, put: Callable[[_Modes, _Modes
         return put(modes, (as_int_tuple(elem),) * _missing(base, len(modes), n))
     elem = as_layout(elem, "mode")
     count = _missing(base, len(base), n)
-    return trusted(put(modes_of(base.shape), (elem.shape,) * count), put(modes_of(base.stride), (elem.stride,) * count))
+    return Layout(put(modes_of(base.shape), (elem.shape,) * count), put(modes_of(base.stride), (elem.stride,) * count))
 
 
 def _missing(base: Any, count: int, n: int | None) -> int:

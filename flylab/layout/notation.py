@@ -84,16 +84,15 @@ class _Reader:
             self.take()
             places.append(self.place())
             parts.append(self.term())
-        if self.next < len(self.tokens) or len(parts) == 2:
+        if self.next < len(self.tokens) or len(parts) % 2 == 0:
             raise self.error(self.place())
-        if len(parts) == 1:
-            return parts[0]
-        while len(parts) >= 3:
-            outer, offset, inner = parts[-3:]
-            if not isinstance(offset, int) or len(parts) % 2 == 0:
-                raise self.error(places[len(parts) - 2])
-            parts[-3:] = [ComposedLayout(outer, offset, inner)]
-        return parts[0]
+        # Composition groups from the left: what stands before the last offset is the outer part.
+        result = parts[0]
+        for i in range(1, len(parts), 2):
+            if type(parts[i]) is not int:
+                raise self.error(places[i])
+            result = ComposedLayout(result, parts[i], parts[i + 1])
+        return result
 
 
 def parse(source: str) -> Any:
@@ -106,6 +105,8 @@ def parse(source: str) -> Any:
     >>> str(parse("S<3,3,3> o 0 o (64,64):(64,1)"))
     'S<3,3,3> o 0 o (64,64):(64,1)'
     """
+    if not isinstance(source, str):
+        raise LayoutError(f"{source!r} is not a text", hint='give a text such as "(8,16):(1,8)"')
     return _Reader(source).whole()
 
 

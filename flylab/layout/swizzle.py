@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flylab.errors import LayoutError
+from flylab.layout.basis import add_coordinates
 from flylab.layout.int_tuple import IntTuple, as_int
 from flylab.layout.layout import Layout
 
@@ -92,7 +93,7 @@ class ComposedLayout:
 
     def __call__(self, *coord: Any) -> Any:
         """The index at a coordinate."""
-        return self.outer(self.offset + self.inner(*coord))
+        return self.outer(add_coordinates(self.offset, self.inner(*coord)))
 
     def __getitem__(self, index: int) -> ComposedLayout:
         return ComposedLayout(self.outer, self.offset, self.inner[index])
