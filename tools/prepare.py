@@ -66,7 +66,7 @@ def make_venv(folder):
     elif succeeds(sys.executable, "-m", "pip", "install", "--help"):
         # Debian keeps ensurepip in a package of its own; the pip that is there can fill the environment as well.
         run(sys.executable, "-m", "venv", "--clear", "--without-pip", folder)
-        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "pip")
+        run(sys.executable, "-m", "pip", "--python", python, "install", "-qq", "pip")
     else:
         stop("this Python has neither pip nor ensurepip. On Debian and Ubuntu: apt-get install python3-venv")
     return python
@@ -79,7 +79,7 @@ def install_torch(pip):
     release = re.search(r"^torch==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE).group(1)
     # The CPU builds for Linux carry this suffix, so that no CUDA build can answer. Other systems have CPU builds only.
     wanted = f"torch=={release}" + ("+cpu" if platform.system() == "Linux" else "")
-    install = [*pip, "install", "--quiet", "--only-binary", "torch", wanted]
+    install = [*pip, "install", "-qq", "--only-binary", "torch", wanted]
     say(f"installing {wanted}")
     if not succeeds(*install) and not succeeds(*install, "--extra-index-url", TORCH_CPU_INDEX):
         say(f"pip finds no {wanted} here for this Python ({platform.python_version()}), so torch is left out: tensors "
@@ -114,7 +114,7 @@ def main():
         install_torch(pip)
     wanted = f"{ROOT}[{EXTRAS[options.purpose]}]"
     say(f"installing {wanted}")
-    run(*pip, "install", "--quiet", "--editable", wanted)
+    run(*pip, "install", "-qq", "--editable", wanted)
     if options.purpose == "test":
         install_browser()
 
