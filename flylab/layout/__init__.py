@@ -8,6 +8,21 @@ What no layout can represent is refused with a LayoutError that names the number
 """
 
 from flylab.layout.algebra import coalesce, complement, composition
+from flylab.layout.arithmetic import (
+    elem_less,
+    equal,
+    get_leaves,
+    get_scalar,
+    has_none,
+    int_tuple_add,
+    int_tuple_div,
+    int_tuple_mod,
+    int_tuple_mul,
+    int_tuple_product,
+    int_tuple_product_each,
+    int_tuple_product_like,
+    int_tuple_sub,
+)
 from flylab.layout.basis import Basis, E, add_coordinates
 from flylab.layout.construct import (
     coshape,
@@ -24,7 +39,25 @@ from flylab.layout.construct import (
     rank,
     size,
 )
-from flylab.layout.coordinates import coordinates_of, crd2idx, dice, idx2crd, slice, slice_and_offset
+from flylab.layout.coordinates import (
+    coordinates_of,
+    crd2idx,
+    dice,
+    get_1d_coord,
+    get_flat_coord,
+    idx2crd,
+    slice,
+    slice_and_offset,
+)
+from flylab.layout.derive import (
+    coprofile,
+    filter,
+    make_fragment_layout_like,
+    make_layout_like,
+    recast_layout,
+    same_map,
+    tile_to_shape,
+)
 from flylab.layout.divide import flat_divide, logical_divide, overcover, tiled_divide, zipped_divide
 from flylab.layout.int_tuple import (
     as_int,
@@ -56,11 +89,14 @@ from flylab.layout.swizzle import ComposedLayout, Swizzle, make_composed_layout
 __all__ = [
     "Basis", "ComposedLayout", "E", "Layout", "Swizzle", "add_coordinates", "append", "as_int", "as_int_tuple",
     "as_shape", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "congruent",
-    "coordinates_of", "coshape", "cosize", "crd2idx", "depth", "dice", "flat_divide", "flat_product", "get",
-    "get_shape", "get_stride", "group", "idx2crd", "is_layout", "leaves", "left_inverse", "logical_divide",
-    "logical_product", "make_composed_layout", "make_coord", "make_identity_layout", "make_int_tuple",
-    "make_layout", "make_layout_tv", "make_ordered_layout", "make_shape", "make_stride", "make_tile", "overcover",
-    "parse", "prepend", "product", "raked_product", "rank", "right_inverse", "select", "shape_div", "size", "slice",
-    "slice_and_offset", "take", "text", "tile_text", "tiled_divide", "tiled_product", "zipped_divide",
-    "zipped_product",
+    "coordinates_of", "coprofile", "coshape", "cosize", "crd2idx", "depth", "dice", "elem_less", "equal", "filter",
+    "flat_divide", "flat_product", "get", "get_1d_coord", "get_flat_coord", "get_leaves", "get_scalar", "get_shape",
+    "get_stride", "group", "has_none", "idx2crd", "int_tuple_add", "int_tuple_div", "int_tuple_mod",
+    "int_tuple_mul", "int_tuple_product", "int_tuple_product_each", "int_tuple_product_like", "int_tuple_sub",
+    "is_layout", "leaves", "left_inverse", "logical_divide", "logical_product", "make_composed_layout",
+    "make_coord", "make_fragment_layout_like", "make_identity_layout", "make_int_tuple", "make_layout",
+    "make_layout_like", "make_layout_tv", "make_ordered_layout", "make_shape", "make_stride", "make_tile",
+    "overcover", "parse", "prepend", "product", "raked_product", "rank", "recast_layout", "right_inverse",
+    "same_map", "select", "shape_div", "size", "slice", "slice_and_offset", "take", "text", "tile_text",
+    "tile_to_shape", "tiled_divide", "tiled_product", "zipped_divide", "zipped_product",
 ]

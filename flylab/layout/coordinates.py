@@ -203,3 +203,22 @@ def coordinates_of(shape: Any) -> list[Any]:
     return result
 
 
+def get_flat_coord(index: Any, layout: Any) -> tuple[Any, ...]:
+    """The coordinate of an index with one number for each top-level mode, by `idx2crd`.
+
+    >>> get_flat_coord(3, Layout(((2, 2), 4), ((1, 2), 4)))
+    (3, 0)
+    """
+    shape = layout.shape if isinstance(layout, Layout) else as_shape(layout)
+    modes = zip(modes_of(idx2crd(index, layout)), modes_of(shape), strict=True)
+    return tuple([index_of(coord, Layout(mode)) for coord, mode in modes])
+
+
+def get_1d_coord(index: Any, layout: Any) -> Any:
+    """The integer coordinate of an index, by `idx2crd`.
+
+    >>> get_1d_coord(5, Layout((4, 8), (8, 1)))
+    20
+    """
+    shape = layout.shape if isinstance(layout, Layout) else as_shape(layout)
+    return index_of(idx2crd(index, layout), Layout(shape))

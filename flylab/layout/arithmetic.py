@@ -1,0 +1,146 @@
+"""Arithmetic on int tuples, leaf by leaf. Both operands nest alike; LayoutError otherwise."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from flylab.errors import LayoutError
+from flylab.layout.int_tuple import IntTuple, as_int_tuple, leaves, map_leaves, modes_of, product, text
+
+
+def _leafwise(function: Callable[[int, int], Any], a: Any, b: Any) -> Any:
+    return map_leaves(function, as_int_tuple(a), as_int_tuple(b))
+
+
+def _checked(function: Callable[[int, int], int], a: Any, b: Any) -> IntTuple:
+    if 0 in leaves(as_int_tuple(b)):
+        raise LayoutError(f"{text(a)} cannot be divided by {text(b)}, which holds a 0", hint="divide by other numbers")
+    return _leafwise(function, a, b)
+
+
+def int_tuple_add(a: Any, b: Any) -> IntTuple:
+    """Sums.
+
+    >>> int_tuple_add((1, (2, 3)), (10, (20, 30)))
+    (11, (22, 33))
+    """
+    return _leafwise(operator.add, a, b)
+
+
+def int_tuple_sub(a: Any, b: Any) -> IntTuple:
+    """Differences.
+
+    >>> int_tuple_sub((10, 20), (1, 2))
+    (9, 18)
+    """
+    return _leafwise(operator.sub, a, b)
+
+
+def int_tuple_mul(a: Any, b: Any) -> IntTuple:
+    """Products.
+
+    >>> int_tuple_mul((2, 3), (4, 5))
+    (8, 15)
+    """
+    return _leafwise(operator.mul, a, b)
+
+
+def int_tuple_div(a: Any, b: Any) -> IntTuple:
+    """Quotients, rounded down as Python's `//`.
+
+    >>> int_tuple_div((8, 9), (2, 4))
+    (4, 2)
+    """
+    return _checked(operator.floordiv, a, b)
+
+
+def int_tuple_mod(a: Any, b: Any) -> IntTuple:
+    """Remainders, with the sign of the divisor as Python's `%`.
+
+    >>> int_tuple_mod((8, 9), (3, 4))
+    (2, 1)
+    """
+    return _checked(operator.mod, a, b)
+
+
+def int_tuple_product(value: Any) -> int:
+    """The product of all leaves.
+
+    >>> int_tuple_product((2, (3, 4)))
+    24
+    """
+    return product(as_int_tuple(value))
+
+
+def int_tuple_product_each(value: Any) -> IntTuple:
+    """The product of each mode.
+
+    >>> int_tuple_product_each((2, (3, 4)))
+    (2, 12)
+    """
+    return tuple(map(product, modes_of(as_int_tuple(value))))
+
+
+def int_tuple_product_like(value: Any, profile: Any) -> IntTuple:
+    """The product of what each leaf of `profile` stands for.
+
+    >>> int_tuple_product_like(((2, 2), (3, 4)), (1, (1, 1)))
+    (4, (3, 4))
+    """
+    value = as_int_tuple(value)
+    if not isinstance(profile, (tuple, list)):
+        return product(value)
+    if not isinstance(value, tuple) or len(value) != len(profile):
+        raise LayoutError(f"{text(value)} has not the modes of the profile {text(profile)}",
+                          hint="give a profile that nests like the tuple, or less deep")
+    return tuple(map(int_tuple_product_like, value, profile))
+
+
+def elem_less(a: Any, b: Any) -> bool:
+    """Whether each leaf of `a` is less than that of `b`: whether a coordinate lies inside a shape.
+
+    >>> elem_less((1, 2), (3, 3)), elem_less((1, 3), (3, 3))
+    (True, False)
+    """
+    return all(leaves(_leafwise(operator.lt, a, b)))
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether both are the same int tuple.
+
+    >>> equal((1, 2), (1, 2)), equal((1, 2), (1, 3))
+    (True, False)
+    """
+    return bool(as_int_tuple(a) == as_int_tuple(b))
+
+
+def get_leaves(value: Any) -> tuple[int, ...]:
+    """The leaves as a flat tuple.
+
+    >>> get_leaves((4, (8, 2)))
+    (4, 8, 2)
+    """
+    return tuple(leaves(as_int_tuple(value)))
+
+
+def get_scalar(value: Any) -> int:
+    """The one number of an int tuple with one leaf; LayoutError for more.
+
+    >>> get_scalar((5,))
+    5
+    """
+    found = get_leaves(value)
+    if len(found) != 1:
+        raise LayoutError(f"{text(value)} has {len(found)} leaves, not one", hint="use get(value, i) to pick one")
+    return found[0]
+
+
+def has_none(value: Any) -> bool:
+    """Whether a coordinate or tile holds None.
+
+    >>> has_none((None, 3)), has_none((1, (2, 3)))
+    (True, False)
+    """
+    return any(map(has_none, value)) if isinstance(value, (tuple, list)) else value is None
