@@ -1,0 +1,131 @@
+"""`viz.layout`: the grid of a layout, one cell for each coordinate, with the offset that it maps to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from flylab.errors import LayoutError
+from flylab.layout.int_tuple import text
+from flylab.viz.frame import Frame
+from flylab.viz.scene import Facet, Relation, Scene
+from flylab.viz.view import View
+
+COLORS = ("offset", "mode", "mode:K", "tile", "none")
+LABELS = ("offset", "coord", "index", "none")
+
+
+def layout(L: Any, color: str = "offset", labels: str = "offset", title: str | None = None) -> View:
+    """The grid of any static layout: plain, nested, composed, swizzled or of coordinates.
+
+    The first mode runs down and the second to the right; further modes make panels, a single mode is wrapped.
+
+    :param color: "offset" (dark to bright with the offset), "mode" (the coordinate in the last mode) or "mode:0" (in
+        the mode named), "tile" (the inner block of nested modes), "none". Every category's number is written too.
+    :param labels: what is written in a cell: "offset", "coord", "index" (its colexicographic number) or "none".
+    :param title: the heading; the layout's text where it is not given.
+    :raises LayoutError: for what is not a layout, one with unknown sizes, or an option that does not exist.
+
+    >>> from flylab.layout import make_layout
+    >>> layout(make_layout((8, 16), (1, 8)))
+    layout (8,16):(1,8), 128 elements, offsets 0 to 127
+    """
+    frame = _frame(L)
+    if labels not in LABELS:
+        raise LayoutError(f"labels={labels!r} is not known", hint="one of " + ", ".join(LABELS))
+    kept = frame.kept()
+    values = _values(L, frame, kept)
+    group = _grouping(color, frame)
+    groups = [group(i) for i in kept] if group else []
+    words: dict[str, Callable[[int, Any], str]] = {
+        "offset": lambda _, value: text(value), "coord": lambda i, _: text(frame.coordinate(i)),
+        "index": lambda i, _: str(i), "none": lambda *_: ""}
+    number, numbers = _numbering(values)
+    heat = color == "offset"
+    element = Facet("element", {
+        **frame.places(kept),
+        "label": [words[labels](i, v) for i, v in zip(kept, values, strict=True)],
+        "second": [f"#{g}" if groups else "" for g in (groups or kept)],
+        "shade": numbers if heat else groups or [-1] * len(kept),
+        "mark": [0] * len(kept),
+    })
+    offsets = Facet("offset", {"text": [text(v) for v in number], "rank": list(range(len(number)))})
+    holds = Relation("element", "offset", [(row, number[v]) for row, v in enumerate(values)])
+    low, high = text(min(values, default=0)), text(max(values, default=0))
+    options = {
+        "paint": "heat" if heat else "category" if groups else "plain", "low": low, "high": high,
+        "caption": _caption(frame, L), "panels": frame.panels, "size": frame.size,
+        "legend": "offset" if heat else f"number after #: {_meaning(color)}" if groups else "",
+    }
+    panels = sorted({frame.place(i)[0] for i in kept})
+    partial = "" if len(kept) == frame.size else " where drawn"
+    summary = f"layout {L}, {frame.size} element{'s' * (frame.size != 1)}, offsets {low} to {high}{partial}"
+    facets = (element, offsets, *frame.facets(panels))
+    return View(Scene("layout", title or str(L), summary, facets, (holds,), (), options))
+
+
+def _frame(L: Any) -> Frame:
+    shape = getattr(L, "shape", None)
+    if not callable(L) or shape is None:
+        raise LayoutError(f"viz.layout draws a layout, and this is {type(L).__name__}",
+                          hint="viz.layout(make_layout((8, 16), (1, 8)))")
+    frame = Frame.of(shape)
+    if not frame.size:
+        raise LayoutError(f"the layout {L} has no elements to draw")
+    return frame
+
+
+def _values(L: Any, frame: Frame, kept: list[int]) -> list[Any]:
+    """The offset of each kept element: an integer, or a tuple for a layout of coordinates."""
+    first = L(0)
+    if isinstance(first, int) and len(kept) == frame.size:
+        return [int(v) for v in np.asarray(L.offsets()).ravel()[kept]]
+    return [L(i) for i in kept]
+
+
+def _numbering(values: Sequence[Any]) -> tuple[dict[Any, int], list[int]]:
+    """Each distinct offset's row, in rising order, and a shade for every element: its offset, or where that is a
+    coordinate, its row."""
+    number = {v: row for row, v in enumerate(sorted(set(values)))}
+    return number, [v if isinstance(v, int) else number[v] for v in values]
+
+
+def _grouping(color: str, frame: Frame) -> Callable[[int], int] | None:
+    """The function from an element to its category, or None where colour is no category."""
+    if color in ("offset", "none"):
+        return None
+    if color == "tile":
+        inner = [mode[0] if len(mode) > 1 else prod(mode) for mode in frame.modes]
+        outer = [prod(mode) // n for mode, n in zip(frame.modes, inner, strict=True)]
+        steps = [prod(outer[:k]) for k in range(len(outer))]
+        return lambda i: sum(c // n * s for c, n, s in zip(frame.coordinate(i), inner, steps, strict=True))
+    if color == "mode":
+        return lambda i: frame.coordinate(i)[-1]
+    kind, _, which = color.partition(":")
+    if kind != "mode" or not which.isdecimal():
+        raise LayoutError(f"color={color!r} is not known", hint="one of " + ", ".join(COLORS))
+    if int(which) >= len(frame.modes):
+        raise LayoutError(f"color={color!r} names mode {which} of a layout with {len(frame.modes)}",
+                          hint="modes are counted from 0")
+    return lambda i: frame.coordinate(i)[int(which)]
+
+
+def _meaning(color: str) -> str:
+    if color == "tile":
+        return "inner block"
+    return "coordinate in the last mode" if color == "mode" else f"coordinate in mode {color[5:]}"
+
+
+def _caption(frame: Frame, L: Any) -> str:
+    """Which mode runs where, with its stride."""
+    if len(frame.modes) == 1:
+        return f"wrapped, {frame.columns} to a row" if frame.wrapped else "one mode"
+    shape, stride = L.shape, getattr(L, "stride", None)
+    parts = []
+    for k, where in enumerate(("down", "right", *["a panel for each coordinate"] * (len(frame.modes) - 2))):
+        pitch = f":{text(stride[k])}" if isinstance(stride, tuple) else ""
+        parts.append(f"mode {k} = {text(shape[k])}{pitch} {where}")
+    return ", ".join(parts)

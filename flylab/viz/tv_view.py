@@ -1,0 +1,116 @@
+"""`viz.tv`: who owns what: the thread and the value of each element of a tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from flylab.errors import LayoutError
+from flylab.layout.int_tuple import as_shape, product, text
+from flylab.viz.frame import Frame
+from flylab.viz.grid import EMPTY, SHARED
+from flylab.viz.scene import Facet, Relation, Scene
+from flylab.viz.view import View
+
+PAIRS = 1 << 22  # threads x values that are drawn at most
+
+
+def tv(tv_layout: Any, tile: Any, title: str | None = None) -> View:
+    """The thread-value partition of a tile: in each element the thread (T) and value (V) that own it.
+
+    An element that several pairs own (a broadcast) names them and has a red frame; one that nobody owns stays blank.
+
+    :param tv_layout: a layout of two modes, (threads, values), onto the tile's elements, counted colexicographically.
+    :param tile: the tile's shape, as `make_layout_tv` returns it.
+    :raises LayoutError: for a pair that falls outside the tile.
+
+    >>> from flylab.layout import make_layout, make_layout_tv
+    >>> tile, partition = make_layout_tv(make_layout((4, 1), (1, 1)), make_layout((1, 8), (1, 1)))
+    >>> tv(partition, tile)
+    partition (4,8):(1,4) of the tile 4x8, 4 threads x 8 values, each element owned once
+    """
+    threads, values = _sizes(tv_layout)
+    frame = _tile_frame(tile)
+    elements = np.asarray(tv_layout.offsets(), dtype=np.int64).ravel()
+    _check_inside(elements, threads, frame, tv_layout)
+    kept = frame.kept()
+    order = np.argsort(elements, kind="stable")
+    starts = np.searchsorted(elements[order], np.array(kept, dtype=np.int64))
+    stops = np.searchsorted(elements[order], np.array(kept, dtype=np.int64), side="right")
+    owners = [[(int(p) % threads, int(p) // threads) for p in order[a:b]] for a, b in zip(starts, stops, strict=True)]
+    element = Facet("element", {**frame.places(kept), **_cells(owners)})
+    rows = [(t, v, row) for row, pairs in enumerate(owners) for t, v in pairs]
+    relations = (Relation("thread", "element", [(t, row) for t, _, row in rows]),
+                 Relation("value", "element", [(v, row) for _, v, row in rows]))
+    facets = (element, Facet("thread", {"number": range(threads)}), Facet("value", {"number": range(values)}),
+              *frame.facets(sorted({frame.place(i)[0] for i in kept})))
+    notes = _notes(np.bincount(elements, minlength=frame.size), elements, threads, frame)
+    size = "x".join(str(np.prod(mode)) for mode in frame.modes)
+    words = (f"partition {tv_layout} of the tile {size}, {threads} thread{'s' * (threads != 1)} x "
+             f"{values} value{'s' * (values != 1)}, {'; '.join(notes) or 'each element owned once'}")
+    options = {"paint": "category", "caption": f"{threads} threads x {values} values on the tile {size}",
+               "legend": "T and colour: thread, V: value", "panels": frame.panels, "size": frame.size}
+    return View(Scene("tv", title or str(tv_layout), words, facets, relations, notes, options))
+
+
+def _sizes(tv_layout: Any) -> tuple[int, int]:
+    """The number of threads and of values."""
+    shape = getattr(tv_layout, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise LayoutError(f"a partition is a layout of two modes, threads and values, and this is {tv_layout}",
+                          hint="make_layout_tv(thr_layout, val_layout) gives one, with its tile")
+    threads, values = product(shape[0]), product(shape[1])
+    if not 0 < threads * values <= PAIRS:
+        raise LayoutError(f"the partition {tv_layout} has {threads} threads x {values} values, and between 1 and "
+                          f"{PAIRS} pairs can be drawn")
+    return threads, values
+
+
+def _tile_frame(tile: Any) -> Frame:
+    frame = Frame.of(as_shape(tile, "tile"))
+    if not frame.size:
+        raise LayoutError(f"the tile {text(tile)} has no elements", hint="viz.tv(tv_layout, (8, 64))")
+    return frame
+
+
+def _check_inside(elements: np.ndarray, threads: int, frame: Frame, tv_layout: Any) -> None:
+    outside = np.flatnonzero((elements < 0) | (elements >= frame.size))
+    if not len(outside):
+        return
+    pair = int(outside[0])
+    raise LayoutError(
+        f"the partition {tv_layout} leaves the tile {text(frame.shape)}: thread {pair % threads}, value "
+        f"{pair // threads} maps to element {elements[pair]}, and the tile has {frame.size} "
+        f"({len(outside)} of {len(elements)} pairs are outside)",
+        hint="pass the tile that make_layout_tv returned with this layout")
+
+
+def _cells(owners: list[list[tuple[int, int]]]) -> dict[str, list[Any]]:
+    """What is written in each cell: T over V for one owner; for more, the first two pairs and how many follow."""
+    label, second = [], []
+    for pairs in owners:
+        if len(pairs) <= 1:
+            label.append(f"T{pairs[0][0]}" if pairs else "")
+            second.append(f"V{pairs[0][1]}" if pairs else "")
+            continue
+        more = f" +{len(pairs) - 2}" if len(pairs) > 2 else ""
+        label.append("T{} V{}".format(*pairs[0]))
+        second.append("T{} V{}".format(*pairs[1]) + more)
+    return {"label": label, "second": second, "owners": [len(pairs) for pairs in owners],
+            "shade": [pairs[0][0] if pairs else -1 for pairs in owners],
+            "mark": [EMPTY if not pairs else SHARED if len(pairs) > 1 else 0 for pairs in owners]}
+
+
+def _notes(counts: np.ndarray, elements: np.ndarray, threads: int, frame: Frame) -> tuple[str, ...]:
+    """What is out of the ordinary: elements with several owners, naming the first two, and elements with none."""
+    notes = []
+    shared, empty = np.flatnonzero(counts > 1), np.flatnonzero(counts == 0)
+    if len(shared):
+        first = int(shared[0])
+        pairs = [f"T{int(p) % threads} V{int(p) // threads}" for p in np.flatnonzero(elements == first)[:2]]
+        notes.append(f"{len(shared)} of {frame.size} elements have several owners, "
+                     f"the first {text(frame.coordinate(first))}: {' and '.join(pairs)}")
+    if len(empty):
+        notes.append(f"{len(empty)} of {frame.size} elements have no owner")
+    return tuple(notes)

@@ -1,0 +1,104 @@
+"""A `View`: a scene with its renderers. It shows itself at the end of a notebook cell."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from flylab.errors import FlylabError
+from flylab.viz import grid_paint, grid_text, html, mpl, passes_page, passes_paint, svg
+from flylab.viz.picture import Picture
+from flylab.viz.scene import Scene
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Painter:
+    """How scenes of one kind become a static picture and text, and the body of a page where that is more than both."""
+
+    picture: Callable[[Scene], Picture]
+    text: Callable[[Scene], str]
+    body: Callable[[Scene], str] | None = None
+
+
+_GRID = Painter(grid_paint.paint, grid_text.text)
+PAINTERS = {"layout": _GRID, "tv": _GRID,
+            "pipeline": Painter(passes_paint.paint, passes_paint.text, passes_page.body)}
+
+
+class View:
+    """A scene that draws itself: as SVG, PNG, an HTML page, text, or a matplotlib figure.
+
+    The SVG is the same, byte for byte, for the same content. A cell shows SVG, with PNG where SVG is not trusted and
+    one line of text where neither can be shown.
+
+    :raises FlylabError: for a scene of a kind that has no painter.
+
+    >>> from flylab.viz import layout
+    >>> from flylab.layout import make_layout
+    >>> view = layout(make_layout((2, 2), (1, 2)))
+    >>> view.to_svg().startswith("<svg"), view.to_html().startswith("<!doctype html>")
+    (True, True)
+    """
+
+    def __init__(self, scene: Scene):
+        if scene.kind not in PAINTERS:
+            raise FlylabError(f"no view draws a scene of kind {scene.kind!r}", hint="one of " + ", ".join(PAINTERS))
+        self.scene = scene
+        self._painter = PAINTERS[scene.kind]
+
+    @cached_property
+    def picture(self) -> Picture:
+        """The static picture: rectangles, lines and texts in pixels."""
+        return self._painter.picture(self.scene)
+
+    def to_svg(self) -> str:
+        """One SVG element on a light ground of its own; ids are derived from the content."""
+        return svg.render(self.picture, self.scene.digest)
+
+    def to_png(self, scale: float = 2) -> bytes:
+        """The static picture as PNG bytes, `scale` pixels for each of the picture's.
+
+        :raises ToolchainError: where matplotlib is not installed.
+        """
+        return mpl.png(self.picture, scale)
+
+    def to_mpl(self) -> Figure:
+        """The static picture as a matplotlib figure, in pixels from the top left corner.
+
+        :raises ToolchainError: where matplotlib is not installed.
+        """
+        return mpl.figure(self.picture)
+
+    def to_html(self) -> str:
+        """A page of its own, with light and dark themes, that needs no network."""
+        if self._painter.body:
+            body = self._painter.body(self.scene)
+        else:
+            body = html.figure(self.picture, self.scene.digest, self.to_text())
+        return html.page(self.scene.title, self.scene.summary, body)
+
+    def to_text(self) -> str:
+        """The view in characters, for a terminal."""
+        return self._painter.text(self.scene)
+
+    def __repr__(self) -> str:
+        return self.scene.summary
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_mimebundle_(self, include: Collection[str] | None = None, exclude: Collection[str] | None = None,
+                          **_: Any) -> dict[str, str]:
+        make: dict[str, Callable[[], str]] = {
+            "image/svg+xml": self.to_svg,
+            "image/png": lambda: base64.b64encode(self.to_png()).decode("ascii"),
+            "text/plain": lambda: repr(self),
+        }
+        return {mime: render() for mime, render in make.items()
+                if (not include or mime in include) and mime not in (exclude or ())}
