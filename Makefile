@@ -14,7 +14,7 @@ bin = $(VENV)/bin
 ready = $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo test check format golden clean
+.PHONY: help lab demo test check format golden peer clean
 
 help:
 	@echo "make lab      open the tour in JupyterLab"
@@ -23,6 +23,7 @@ help:
 	@echo "make check    ruff and mypy alone"
 	@echo "make format   sort imports and apply ruff's safe fixes"
 	@echo "make golden   write the golden files anew, then look at git diff"
+	@echo "make peer     compare compile times with the published flydsl wheel, in .venv-peer"
 	@echo "make clean    remove .venv and what was built"
 
 # Jupyter wants to be told that it may run as root, as in a container.
@@ -45,8 +46,12 @@ format: $(ready)-test
 golden: $(ready)-test
 	$(bin)/python -m pytest --update-golden $(ARGS)
 
+peer: $(ready)-lab
+	@$(PYTHON) tools/prepare.py peer --venv .venv-peer
+	$(bin)/python tests/benchmarks/bench_cold_compile.py --peer-python .venv-peer/bin/python
+
 clean:
-	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peer build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(ready)-%: pyproject.toml constraints.txt tools/prepare.py
 	@command -v $(PYTHON) >/dev/null || { echo "flylab: no $(PYTHON) on PATH: name a Python 3.11 to 3.13 with make PYTHON=..."; exit 1; }

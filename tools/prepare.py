@@ -1,6 +1,6 @@
-"""Make the virtual environment that `make lab`, `make demo` and `make test` use.
+"""Make the virtual environments of the Makefile's commands.
 
-    python3 tools/prepare.py lab|test [--venv .venv] [--torch cpu|own]
+    python3 tools/prepare.py lab|test|peer [--venv .venv] [--torch cpu|own]
 
 Needs Python's standard library only, and installs what pyproject.toml lists. Running it again brings the environment up
 to date. It is written for Python 3.6 and later, to be able to say that a Python is too old.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST, TOO_NEW = (3, 11), (3, 14)
-EXTRAS = {"lab": "notebook,aot", "test": "test,aot,hip"}
+EXTRAS = {"lab": "notebook,aot", "test": "test,aot,hip", "peer": "peer"}
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 

@@ -1,14 +1,13 @@
 """Cold compile of a vector add beside the published `flydsl` wheel. Run by hand; it is no test.
 
-    python3 -m venv .venv-peer
-    .venv-peer/bin/pip install -c constraints.txt flydsl==0.5.0 iree-base-compiler torch
-    .venv/bin/python tests/benchmarks/bench_cold_compile.py --peer-python .venv-peer/bin/python
+    make peer
 
-(These are the packages of the extra `peer`; torch comes as README says, or the CUDA build does.) Both compile the same
-text, cold/vector_add.py, with `flylab` replaced by `flydsl` in the imports of the peer's copy. Each number is from a
-process of its own, caches off, ours and the peer's in turn, after one untimed process each. The clock runs from the
-launch call on plain torch tensors to its return, and nothing is executed. What the call makes: the peer a linked code
-object (through lld), ours the ISA and the object. Imports are not counted in either.
+makes .venv-peer with the packages of the extra `peer` and runs this file with `--peer-python .venv-peer/bin/python`.
+
+Both compile the same text, cold/vector_add.py, with `flylab` replaced by `flydsl` in the imports of the peer's copy.
+Each number is from a process of its own, caches off, ours and the peer's in turn, after one untimed process each. The
+clock runs from the launch call on plain torch tensors to its return, and nothing is executed. What the call makes: the
+peer a linked code object (through lld), ours the ISA and the object. Imports are not counted in either.
 
 The peer compiles without a GPU when it is told the chip and finds an lld and two bitcode files in a ROCm folder: this
 script lays such a folder, from the wheel `iree-base-compiler` of the peer's environment, in a temporary directory.
