@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BASE = frozenset({"errors", "targets", "dtypes", ""})  # "" is flylab itself, for its version
+BASE = frozenset({"errors", "targets", "dtypes", "settings", ""})  # "" is flylab itself, for its version
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "errors": frozenset(),
     "targets": frozenset({"errors"}),
     "dtypes": frozenset({"errors", "targets"}),
+    "settings": frozenset({"errors"}),
     "layout": frozenset({"errors"}),
     "atoms": BASE | {"layout"},
     "dialect": BASE | {"layout", "atoms"},
