@@ -16,7 +16,7 @@ FILE_LINES, FUNCTION_LINES = 500, 60
 UNFINISHED_WORDS = ("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")
 UNFINISHED_ERROR = "NotImplemented" + "Error"
 # Folders that are on one machine only, and the steering folder beside the repository.
-FOREIGN_PATH = re.compile(r"(?<![\w.])(?:/(?:root|home|work|tmp|Users|opt|mnt)/|C:\\Users\\)[\w.-]|\.\./" + "shared")
+FOREIGN_PATH = re.compile(r"(?<![\w.])(?:/(?:root|home|work|tmp|Users|mnt)/|C:\\Users\\)[\w.-]|\.\./" + "shared")
 WIDGET_TYPES = ("application/vnd.jupyter.widget-view+json", "application/vnd.jupyter.widget-state+json")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
