@@ -65,7 +65,7 @@ class Frame:
         """How many elements of a single mode go in a row: all of few, else a whole inner block, else sixteen."""
         size = prod(mode)
         blocks = [prod(mode[:k]) for k in range(1, len(mode) + 1)]
-        fitting = [b for b in blocks if WRAP // 2 <= b <= 2 * WRAP]
+        fitting = [b for b in blocks if WRAP // 2 <= b <= WRAP]
         return size if size <= WRAP else (fitting or [WRAP])[-1]
 
     @property

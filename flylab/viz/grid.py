@@ -14,7 +14,7 @@ from flylab.viz.frame import ends
 from flylab.viz.scene import Scene, rows_of
 
 CELLS = 1200  # cells of a static picture, at most
-ROWS = 40     # rows of one panel, at most
+ROWS, THINNED = 32, 20  # rows of one panel that are all drawn, and how many are drawn of more
 SHARED, EMPTY = 1, 2  # marks of an element with several owners, and of one with none
 
 
@@ -112,8 +112,8 @@ class Grid:
                     *(measure(t.text, 1) / t.span for t in self.ticks if t.axis == 1))
         fitting = max(2, int((room - self.side * self.levels[0] - gap) // pitch))
         self.columns = Axis(tuple(ends(width, fitting)), width, pitch, gap)
-        fitting = min(ROWS, max(4, CELLS // len(self.columns.shown)))
-        self.rows = Axis(tuple(ends(rows, fitting)), rows, 34 if self.two_lines else 24, gap)
+        limit = rows if rows <= ROWS else THINNED
+        self.rows = Axis(tuple(ends(rows, limit)), rows, 34 if self.two_lines else 24, gap)
         self.drawn = self.panels[: max(1, CELLS // (len(self.rows.shown) * len(self.columns.shown)))]
 
     @property

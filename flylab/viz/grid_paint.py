@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from flylab.viz.grid import EMPTY, SHARED, Cell, Grid
-from flylab.viz.palette import ALARM, HEAT, category, heat, ink_on
+from flylab.viz.palette import HEAT, category, heat, ink_on
 from flylab.viz.picture import PAGE_WIDTH, Item, Line, Picture, Rect, Text, fit, label, text_width
 from flylab.viz.scene import Scene
 
@@ -73,8 +73,8 @@ def _boxes(grid: Grid, cells: list[Cell], fills: list[str], left: float, top: fl
     keys = [f"{grid.scene.kind}-{c.shade}" if c.shade >= 0 else "" for c in cells]
     boxes = [Rect(x + 0.5, y + 0.5, w, h, fill, key=key)
              for (x, y), fill, key in zip(places, fills, keys, strict=True)]
-    frames = [Rect(x + 2, y + 2, w - 3, h - 3, "", ALARM, 2)
-              for (x, y), c in zip(places, cells, strict=True) if c.mark == SHARED]
+    frames = [Rect(x + 2, y + 2, w - 3, h - 3, "", ink_on(fill), 1.5)
+              for (x, y), c, fill in zip(places, cells, fills, strict=True) if c.mark == SHARED]
     return sorted(boxes, key=lambda box: (box.fill, not box.key)) + frames
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flylab.viz.grid import Cell, Grid
 from flylab.viz.scene import Scene
 
-WIDTH = 110  # characters in a line
+WIDTH = 128  # characters in a line
 
 
 def text(scene: Scene) -> str:

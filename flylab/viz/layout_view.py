@@ -58,7 +58,7 @@ def layout(L: Any, color: str = "offset", labels: str = "offset", title: str | N
     options = {
         "paint": "heat" if heat else "category" if groups else "plain", "low": low, "high": high,
         "caption": _caption(frame, L), "panels": frame.panels, "size": frame.size,
-        "legend": "offset" if heat else f"number after #: {_meaning(color)}" if groups else "",
+        "legend": "offset" if heat and low != high else f"number after #, and colour: {_meaning(color)}" if groups else "",
     }
     panels = sorted({frame.place(i)[0] for i in kept})
     partial = "" if len(kept) == frame.size else " where drawn"
@@ -125,7 +125,7 @@ def _caption(frame: Frame, L: Any) -> str:
         return f"wrapped, {frame.columns} to a row" if frame.wrapped else "one mode"
     shape, stride = L.shape, getattr(L, "stride", None)
     parts = []
-    for k, where in enumerate(("down", "right", *["a panel for each coordinate"] * (len(frame.modes) - 2))):
+    for k, where in enumerate(("down", "right", *["in panels"] * (len(frame.modes) - 2))):
         pitch = f":{text(stride[k])}" if isinstance(stride, tuple) else ""
         parts.append(f"mode {k} = {text(shape[k])}{pitch} {where}")
     return ", ".join(parts)

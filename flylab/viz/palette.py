@@ -8,7 +8,6 @@ from __future__ import annotations
 
 # Okabe and Ito, "Color Universal Design" (2008), https://jfly.uni-koeln.de/color/ ; black is left out, it is the ink.
 CATEGORIES = ("#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#0072b2", "#d55e00")
-ALARM = "#d55e00"
 
 # Nunez, Anderton, Renslow, "Optimizing colormaps with consideration for color vision deficiency" (2018), 256 steps.
 _CIVIDIS = (

@@ -21,17 +21,14 @@ Column = np.ndarray | tuple[str, ...]
 
 
 def _column(values: Iterable[Any]) -> Column:
-    """Integers as int32, other numbers as float64, anything else as a tuple of strings."""
-    values = values if isinstance(values, np.ndarray) else list(values)
-    if len(values) and all(isinstance(v, str) for v in values):
+    """Integers of 32 bits as int32, other numbers as float64, texts as a tuple of strings."""
+    values = list(values)
+    if values and all(isinstance(v, str) for v in values):
         return tuple(values)
-    array = np.array(values)
-    if array.dtype.kind not in "iufb" and len(array):
+    if any(isinstance(v, str) for v in values):
         raise FlylabError("a column of a scene holds numbers or strings, not both")
-    is_whole = not len(array) or array.dtype.kind in "iub"
-    if is_whole and len(array) and not -(2**31) <= int(array.min()) <= int(array.max()) < 2**31:
-        raise FlylabError("a number in a scene does not fit 32 bits", hint="draw a smaller layout")
-    array = array.astype(np.int32 if is_whole else np.float64)
+    whole = all(isinstance(v, (int, np.integer)) and -(2**31) <= v < 2**31 for v in values)
+    array = np.array(values, dtype=np.int32 if whole else np.float64)
     array.setflags(write=False)
     return array
 

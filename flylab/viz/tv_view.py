@@ -19,7 +19,7 @@ PAIRS = 1 << 22  # threads x values that are drawn at most
 def tv(tv_layout: Any, tile: Any, title: str | None = None) -> View:
     """The thread-value partition of a tile: in each element the thread (T) and value (V) that own it.
 
-    An element that several pairs own (a broadcast) names them and has a red frame; one that nobody owns stays blank.
+    An element that several pairs own (a broadcast) names them and has a frame; one that nobody owns stays blank.
 
     :param tv_layout: a layout of two modes, (threads, values), onto the tile's elements, counted colexicographically.
     :param tile: the tile's shape, as `make_layout_tv` returns it.
@@ -47,9 +47,9 @@ def tv(tv_layout: Any, tile: Any, title: str | None = None) -> View:
               *frame.facets(sorted({frame.place(i)[0] for i in kept})))
     notes = _notes(np.bincount(elements, minlength=frame.size), elements, threads, frame)
     size = "x".join(str(np.prod(mode)) for mode in frame.modes)
-    words = (f"partition {tv_layout} of the tile {size}, {threads} thread{'s' * (threads != 1)} x "
-             f"{values} value{'s' * (values != 1)}, {'; '.join(notes) or 'each element owned once'}")
-    options = {"paint": "category", "caption": f"{threads} threads x {values} values on the tile {size}",
+    pairs = f"{threads} thread{'s' * (threads != 1)} x {values} value{'s' * (values != 1)}"
+    words = f"partition {tv_layout} of the tile {size}, {pairs}, {'; '.join(notes) or 'each element owned once'}"
+    options = {"paint": "category", "caption": f"{pairs} on the tile {size}",
                "legend": "T and colour: thread, V: value", "panels": frame.panels, "size": frame.size}
     return View(Scene("tv", title or str(tv_layout), words, facets, relations, notes, options))
 
