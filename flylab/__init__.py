@@ -22,6 +22,7 @@ _LAZY = {
     "expr": "flylab.expr",
     "kernels": "flylab.kernels",
     "layout": "flylab.layout",
+    "use": "flylab.runtime.device:use",
     "viz": "flylab.viz",
 }
 

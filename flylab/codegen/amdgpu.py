@@ -1,0 +1,95 @@
+"""From LLVM IR to AMD's ISA, with llvmlite's LLVM."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from flylab.codegen.isa import Isa
+from flylab.errors import CompileError, ToolchainError
+from flylab.targets import Target
+
+TRIPLE = "amdgcn-amd-amdhsa"
+
+
+@functools.cache
+def _llvm() -> Any:
+    try:
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        raise ToolchainError(f"llvmlite cannot be imported ({error})", hint="pip install llvmlite") from error
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+def _optimised(llvm_ir: str, target: Target, opt_level: int) -> tuple[Any, Any]:
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(llvm_ir)
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM refuses the IR: {error}", hint="this is a fault of flylab: please report the kernel"
+        ) from None
+    module.triple = TRIPLE
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target.arch, opt=opt_level)
+    options = llvm.PipelineTuningOptions(speed_level=opt_level)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return module, machine
+
+
+def assembly(llvm_ir: str, target: Target, opt_level: int) -> str:
+    """The assembly text of LLVM IR for a chip. Raises `CompileError` where LLVM refuses the IR.
+
+    LLVM's optimisation and code generation both run at `opt_level` (0 to 3).
+    """
+    module, machine = _optimised(llvm_ir, target, opt_level)
+    return str(machine.emit_assembly(module))
+
+
+def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:
+    """The ISA of LLVM IR for a chip, as data: see `assembly`."""
+    return Isa.parse(assembly(llvm_ir, target, opt_level))
+
+
+def object_code(llvm_ir: str, target: Target, opt_level: int = 2) -> bytes:
+    """The relocatable ELF object of LLVM IR for a chip; `hsaco.link` makes it loadable."""
+    module, machine = _optimised(llvm_ir, target, opt_level)
+    return bytes(machine.emit_object(module))
+
+
+def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
+    """Assembly text without debug sections and directives, and for each line the line in the Python file `file`."""
+    files: dict[str, str] = {}
+    kept: list[str] = []
+    lines: list[int | None] = []
+    current: int | None = None
+    in_debug = False
+    for line in text.splitlines():
+        words = line.split()
+        first = words[0] if words else ""
+        if first == ".section":
+            in_debug = ".debug_" in line or ".note.GNU" in line or "gpr_maximums" in line
+        elif first in (".text", ".amdgpu_metadata"):
+            in_debug = False
+        if first == ".file":
+            quoted = line.split('"')
+            files[words[1]] = quoted[3] if len(quoted) > 3 else quoted[1]
+        if first == ".loc":
+            same = files.get(words[1], "").endswith(file.rsplit("/", 1)[-1])
+            current = int(words[2]) if same and words[2] != "0" else None
+        if (
+            in_debug
+            or first in (".file", ".loc", ".p2alignl", ".fill")
+            or first.startswith((".Ltmp", ".cfi", ".Lfunc"))
+        ):
+            continue
+        if first == "s_endpgm":
+            kept.append(line)
+            lines.append(current)
+            current = None
+            continue
+        kept.append(line)
+        lines.append(current if first and not first.startswith((".", ";")) and not first.endswith(":") else None)
+    return "\n".join(kept), tuple(lines)

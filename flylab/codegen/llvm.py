@@ -1,0 +1,42 @@
+"""From MLIR's LLVM dialect to LLVM IR text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flylab.errors import CompileError
+
+
+def translate(module: Any) -> str:
+    """The LLVM IR of a module in which every operation is of the LLVM or ROCDL dialect.
+
+    Raises `CompileError` naming what is left of another dialect: translating that would end the process.
+    """
+    from mlir.dialects import llvm
+
+    from flylab.passes.rewriter import operations, source_line
+
+    for op in operations(module.operation):
+        if not op.name.startswith(("llvm.", "rocdl.")):
+            raise CompileError(
+                f"{op.name} was not lowered to LLVM",
+                where=source_line(op.location),
+                hint="this is a fault of flylab's passes: please report the kernel",
+            )
+    return str(llvm.translate_module_to_llvmir(module.operation))
+
+
+_PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)", re.M)
+_USE = re.compile(r",? !dbg (!\d+)")
+
+
+def readable(text: str) -> tuple[str, tuple[int | None, ...]]:
+    """LLVM IR without its debug metadata, and the Python line of each line of it."""
+    places = {name: int(line) for name, line in _PLACE.findall(text)}
+    body = text.split("\n!llvm.dbg.cu")[0].split("\n!llvm.module.flags")[0].rstrip().splitlines()
+    lines = []
+    for line in body:
+        use = _USE.search(line)
+        lines.append(places.get(use[1]) if use else None)
+    return "\n".join(_USE.sub("", line) for line in body), tuple(lines)

@@ -1,0 +1,67 @@
+"""Looking at what the compiler made of a kernel: `k.show("isa")`, `k.stages()`, and the same on what a launch gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.errors import FlylabError
+from flylab.passes.recording import Stage
+
+WORDS = ("source", "rewritten", "ir", "passes", "llvm", "isa")
+"""The words of the compiler's way, in order; `show` takes each."""
+
+
+class Inspectable:
+    """A kernel or launcher whose last compilation can be shown."""
+
+    name: str
+    last: Any
+    source: Any
+    rewritten: Any
+
+    def compiled(self) -> Any:
+        """The last compilation that this function was part of. Raises `FlylabError` where there is none yet."""
+        if self.last is None:
+            raise FlylabError(
+                f"'{self.name}' has not been compiled yet, so there is nothing to show",
+                hint="launch it once, or flyc.compile(launcher, *arguments)",
+            )
+        return self.last
+
+    def stages(self) -> list[Stage]:
+        """Every stage of the last compilation: source, rewritten, ir, each pass, llvm, isa."""
+        return list(self.compiled().stages(self))
+
+    def show(self, what: str = "passes") -> Text:
+        """The text of one stage: "source", "rewritten", "ir", "passes", "llvm", "isa", or a pass's name.
+
+        Raises `FlylabError` for another word.
+        """
+        if what == "source":
+            return Text(self.source.text)
+        if what == "rewritten":
+            return Text(self.rewritten.text)
+        return show(self.stages(), what)
+
+
+class Text(str):
+    """A text that a notebook cell shows as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def show(stages: list[Stage], what: str) -> Text:
+    """The text of the stage called `what`; "passes" gives each pass that changed something, under its name."""
+    middle = [s for s in stages if s.language == "mlir" and s.name != "ir"]
+    if what == "passes":
+        quiet = [s.name for s in middle if not s.changed]
+        parts = [f"// ----- {s.name} -----\n{s.text}" for s in middle if s.changed]
+        parts.append(f"// passes that changed nothing: {', '.join(quiet) or 'none'}")
+        return Text("\n\n".join(parts))
+    for stage in stages:
+        if stage.name == what:
+            return Text(stage.text)
+    raise FlylabError(
+        f"nothing called {what!r} to show", hint="one of " + ", ".join([*WORDS, *(s.name for s in middle)])
+    )

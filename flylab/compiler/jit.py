@@ -1,0 +1,51 @@
+"""`@flyc.jit`: a launcher, called from Python with tensors and numbers; and `flyc.compile`, which only compiles it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from flylab.compiler.kernel import TracedFunction
+from flylab.errors import TraceError
+
+
+class Launcher(TracedFunction):
+    """A launcher. Calling it compiles what its arguments need (once) and launches on the current device.
+
+    Inside another launcher or kernel a call runs its body there, as a plain Python function would.
+    """
+
+    decorator = "jit"
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None):
+        super().__init__(function, name)
+        self.specialisations: dict[Any, Any] = {}
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        from flylab.compiler.trace import current_trace
+
+        if current_trace() is not None:
+            return self.run(self.signature.bind(args, named))
+        from flylab.runtime.launch import call
+
+        return call(self, args, named)
+
+
+def jit(function: Callable[..., Any] | None = None) -> Any:
+    """Make a function a launcher: `@flyc.jit`. It calls kernels and launches them; it runs when it is called."""
+    if function is None:
+        return Launcher
+    return Launcher(function)
+
+
+def compile(launcher: Launcher, *args: Any, **named: Any) -> Any:
+    """Compile a launcher for the current device without running it; a callable that takes the same arguments.
+
+    Its `.show(what)`, `.isa` and `.save_hsaco(path)` give what the compiler made. Raises `TraceError` for anything but
+    an @flyc.jit function.
+    """
+    if not isinstance(launcher, Launcher):
+        raise TraceError(f"flyc.compile of {launcher!r}", hint="give an @flyc.jit function and its arguments")
+    from flylab.runtime.launch import compile_only
+
+    return compile_only(launcher, args, named)

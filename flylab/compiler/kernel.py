@@ -1,0 +1,137 @@
+"""`@flyc.kernel`: a function that runs on the device, once for each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from flylab.compiler import rewrite as rewriting
+from flylab.compiler import source as sources
+from flylab.compiler.inspection import Inspectable
+from flylab.compiler.signature import Signature
+from flylab.errors import TraceError
+from flylab.expr.typing import Stream
+
+
+class TracedFunction(Inspectable):
+    """A function with its source, its signature and its rewritten form: what kernels and launchers share."""
+
+    decorator = ""
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None):
+        if not hasattr(function, "__code__"):
+            raise TraceError(f"@flyc.{self.decorator} on {function!r}", hint="decorate a function written with `def`")
+        self.function = function
+        self.name = name or function.__name__
+        self.signature = Signature(function)
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._source: sources.Source | None = None
+        self._rewritten: rewriting.Rewritten | None = None
+        self._callable: Callable[..., Any] | None = None
+        self.last: Any = None
+
+    @property
+    def source(self) -> sources.Source:
+        """The function's Python text, with its file and first line."""
+        if self._source is None:
+            self._source = sources.read(self.function)
+        return self._source
+
+    @property
+    def rewritten(self) -> rewriting.Rewritten:
+        """The function with its control flow sent through flylab."""
+        if self._rewritten is None:
+            self._rewritten = rewriting.rewrite(self.source)
+        return self._rewritten
+
+    def run(self, arguments: dict[str, Any]) -> Any:
+        """Run the rewritten function (in a trace) on its arguments by name."""
+        if self._callable is None:
+            self._callable = rewriting.to_function(self.rewritten, self.function)
+        positional = [n for n, p in self.signature.python.parameters.items() if p.kind is not p.KEYWORD_ONLY]
+        rest = {n: v for n, v in arguments.items() if n not in positional}
+        return self._callable(*(arguments[n] for n in positional), **rest)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        return _Method(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<flyc.{self.decorator} {self.name}({', '.join(map(str, self.signature.parameters))})>"
+
+
+class _Method:
+    """A kernel or launcher bound to an object, as Python binds methods."""
+
+    def __init__(self, traced: TracedFunction, instance: Any):
+        self.traced = traced
+        self.instance = instance
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.traced(self.instance, *args, **named)  # type: ignore[operator]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.traced, name)
+
+
+class Kernel(TracedFunction):
+    """A kernel. Calling it (in a launcher) gives a `KernelCall`, whose `.launch(grid=, block=)` runs it."""
+
+    decorator = "kernel"
+
+    def __init__(
+        self, function: Callable[..., Any], name: str | None = None, known_block_size: Sequence[int] | None = None
+    ):
+        super().__init__(function, name)
+        self.known_block_size = known_block_size
+
+    def __call__(self, *args: Any, **named: Any) -> KernelCall:
+        from flylab.compiler.trace import current_trace
+
+        if current_trace() is None:
+            raise TraceError(
+                f"kernel '{self.name}' was called outside of a launcher",
+                hint="call it in an @flyc.jit function: kernel(...).launch(grid=..., block=...)",
+            )
+        return KernelCall(self, self.signature.bind(args, named))
+
+
+class KernelCall:
+    """A kernel with its arguments; `.launch()` puts it on the device."""
+
+    def __init__(self, kernel: Kernel, arguments: dict[str, Any]):
+        self.kernel = kernel
+        self.arguments = arguments
+
+    def launch(self, grid: Any, block: Any, stream: Any = None, smem: Any = None) -> None:
+        """Launch over `grid` blocks of `block` threads: integers, or tuples of one to three.
+
+        Known numbers or Int32 values of the launcher; `smem` is dynamic LDS in bytes. Raises `TraceError` for a block
+        of more threads than the hardware has (1024), a grid of 0, or a missing extent.
+        """
+        from flylab.compiler.trace import current_trace
+
+        trace = current_trace()
+        if trace is None:
+            raise TraceError("a launch outside of a launcher")
+        if stream is not None and not isinstance(stream, Stream):
+            raise TraceError(f"launch(stream={stream!r})", hint="give the fx.Stream parameter, or leave it out")
+        trace.launch(self, grid, block, smem)
+
+
+def kernel(
+    function: Callable[..., Any] | None = None,
+    *,
+    name: str | None = None,
+    known_block_size: Sequence[int] | None = None,
+) -> Any:
+    """Make a function a kernel: `@flyc.kernel`, or with options `@flyc.kernel(name="k")`.
+
+    `name` is its symbol in the code object; `known_block_size` fixes the block of every launch.
+    """
+    if function is None:
+        return lambda f: Kernel(f, name, known_block_size)
+    return Kernel(function, name, known_block_size)

@@ -1,0 +1,107 @@
+"""The parameters of a kernel or launcher: what each is, from its annotation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.errors import ArgumentError, SourceLine, TraceError
+from flylab.expr.numeric import Numeric
+from flylab.expr.tensor import Tensor
+from flylab.expr.typing import Constexpr, Stream
+
+TENSOR, NUMBER, CONSTEXPR, STREAM, INFERRED = "tensor", "number", "constexpr", "stream", "inferred"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter. `kind` is one of the words above; `numeric` is the class of a runtime number."""
+
+    name: str
+    kind: str
+    numeric: type[Numeric] | None = None
+    constexpr_type: Any = None
+
+    def __str__(self) -> str:
+        shown = {
+            TENSOR: "fx.Tensor",
+            STREAM: "fx.Stream",
+            CONSTEXPR: f"fx.Constexpr[{_type_name(self.constexpr_type)}]",
+            INFERRED: "(no annotation)",
+        }
+        return f"{self.name}: {f'fx.{self.numeric.__name__}' if self.numeric else shown[self.kind]}"
+
+
+def _type_name(kind: Any) -> str:
+    return getattr(kind, "__name__", str(kind))
+
+
+class Signature:
+    """The parameters of a function, and how call arguments are bound to them."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        self.python = inspect.signature(function)
+        self.parameters = tuple(self._parameter(p) for p in self.python.parameters.values())
+
+    def _parameter(self, parameter: inspect.Parameter) -> Parameter:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise TraceError(
+                f"'{self.function.__name__}' takes *{parameter.name}",
+                where=self.where(),
+                hint="a kernel or launcher names each of its parameters",
+            )
+        annotation = parameter.annotation
+        if annotation is parameter.empty:
+            return Parameter(parameter.name, INFERRED)
+        if isinstance(annotation, str):
+            annotation = self._evaluate(annotation, parameter.name)
+        if annotation is Constexpr or isinstance(annotation, Constexpr):
+            return Parameter(parameter.name, CONSTEXPR, constexpr_type=getattr(annotation, "kind", None))
+        if isinstance(annotation, type):
+            if issubclass(annotation, Tensor):
+                return Parameter(parameter.name, TENSOR)
+            if issubclass(annotation, Stream):
+                return Parameter(parameter.name, STREAM)
+            if issubclass(annotation, Numeric) and hasattr(annotation, "dtype"):
+                return Parameter(parameter.name, NUMBER, annotation)
+        raise TraceError(
+            f"parameter '{parameter.name}' of '{self.function.__name__}' is annotated {annotation!r}",
+            where=self.where(),
+            hint="use fx.Tensor, fx.Int32 (or another number), fx.Constexpr[int] or fx.Stream",
+        )
+
+    def _evaluate(self, text: str, name: str) -> Any:
+        """An annotation that is a string: `from __future__ import annotations`, or quoted."""
+        cells = zip(self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True)
+        names = {n: c.cell_contents for n, c in cells if c is not None}
+        try:
+            return eval(text, self.function.__globals__, names)
+        except Exception as error:
+            raise TraceError(
+                f"the annotation '{text}' of parameter '{name}' cannot be resolved ({error})",
+                where=self.where(),
+                hint="the names in it must be importable where the function is defined",
+            ) from None
+
+    def where(self) -> SourceLine:
+        """The function's first line."""
+        code = self.function.__code__
+        return SourceLine.of(code.co_filename, code.co_firstlineno, function=self.function.__name__)
+
+    def bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Call arguments by parameter name, defaults filled in.
+
+        Raises `ArgumentError` (with the signature) for a missing, unknown or doubled argument.
+        """
+        try:
+            bound = self.python.bind(*args, **named)
+        except TypeError as error:
+            shown = ", ".join(map(str, self.parameters))
+            raise ArgumentError(
+                f"{self.function.__name__}(...): {error}", hint=f"its parameters are ({shown})"
+            ) from None
+        bound.apply_defaults()
+        return bound.arguments

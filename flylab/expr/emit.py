@@ -1,0 +1,81 @@
+"""The only place where tracing creates operations of upstream dialects: each gets the user's line as its location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flylab.dtypes import BOOL, FLOAT, DType
+from flylab.errors import TraceError
+from flylab.expr.location import mlir_location
+
+
+def require_trace(what: str) -> None:
+    """Refuse `what` outside of a kernel or launcher: there is no place to put an operation."""
+    from mlir import ir
+
+    try:
+        ir.InsertionPoint.current  # noqa: B018  (the property raises where there is none)
+    except ValueError:
+        raise TraceError(
+            f"{what} only has a meaning inside an @flyc.kernel or @flyc.jit function",
+            hint="call it from a kernel, or use flylab.layout to compute with layouts in plain Python",
+        ) from None
+
+
+def op(name: str, operands: Sequence[Any], result: Any = None, attributes: Mapping[str, Any] | None = None) -> Any:
+    """Create an operation at the insertion point; its result, or None where `result` (a type) is None."""
+    from mlir import ir
+
+    made = ir.Operation.create(
+        name,
+        results=[] if result is None else [result],
+        operands=list(operands),
+        attributes=dict(attributes or {}),
+        loc=mlir_location(),
+    )
+    return None if result is None else made.results[0]
+
+
+def fly(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), **attributes: Any) -> Any:
+    """Create an operation of the Fly dialect, placed at the user's line."""
+    from flylab.dialect.operations import build
+
+    require_trace(f"fly.{name}")
+    return build(f"fly.{name}", operands, results, attributes, loc=mlir_location())
+
+
+_types: dict[tuple[str, int], Any] = {}
+
+
+def mlir_type(dtype: DType, lanes: int = 0) -> Any:
+    """The MLIR type of a scalar (`lanes=0`) or of a vector of `lanes` elements."""
+    found = _types.get((dtype.mlir, lanes))
+    if found is None:
+        from mlir import ir
+
+        text = dtype.mlir if not lanes else f"vector<{lanes}x{dtype.mlir}>"
+        found = _types[dtype.mlir, lanes] = ir.Type.parse(text)
+    return found
+
+
+def constant(value: int | float | bool, dtype: DType, lanes: int = 0) -> Any:
+    """An `arith.constant`: a scalar, or a vector with `value` in each of `lanes` elements."""
+    from mlir import ir
+
+    require_trace("a constant of the device")
+    scalar = mlir_type(dtype)
+    if dtype.kind == FLOAT:
+        attr: Any = ir.FloatAttr.get(scalar, float(value))
+    elif dtype.kind == BOOL:
+        attr = ir.IntegerAttr.get(scalar, int(bool(value)))
+    else:
+        # IntegerAttr takes the signed reading of the bits.
+        bits = int(value) & ((1 << dtype.bits) - 1)
+        if dtype.bits > 64:
+            attr = ir.Attribute.parse(f"{bits} : {dtype.mlir}")
+        else:
+            attr = ir.IntegerAttr.get(scalar, bits - (1 << dtype.bits) if bits >> (dtype.bits - 1) else bits)
+    if lanes:
+        attr = ir.DenseElementsAttr.get_splat(mlir_type(dtype, lanes), attr)
+    return op("arith.constant", [], mlir_type(dtype, lanes), {"value": attr})

@@ -1,0 +1,91 @@
+"""Threads and blocks: `gpu.thread_id("x")`, `gpu.thread_idx.x`, and `gpu.barrier()`.
+
+Ids are Int32 values that know their range, so that `//` and `%` by a positive number need no sign handling.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.errors import TraceError
+from flylab.expr.emit import op
+from flylab.expr.formats import Int32
+from flylab.expr.state import KernelState, current_kernel
+
+DIMENSIONS = ("x", "y", "z")
+MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+"""The largest grid in each dimension. Source: HIP's device properties for these chips."""
+MAX_BLOCK = 1024
+
+
+def _kernel(what: str) -> KernelState:
+    kernel = current_kernel()
+    if kernel is None:
+        raise TraceError(
+            f"gpu.{what} only has a meaning inside an @flyc.kernel function",
+            hint="a launcher runs on the host: it has no thread and no block",
+        )
+    return kernel
+
+
+def _dimension(what: str, dim: Any) -> int:
+    if dim not in DIMENSIONS:
+        raise TraceError(f"gpu.{what}({dim!r})", hint='the dimension is "x", "y" or "z"')
+    return DIMENSIONS.index(dim)
+
+
+def _read(what: str, dim: Any, bounds: tuple[int, int]) -> Int32:
+    from mlir import ir
+
+    attributes = {"dimension": ir.Attribute.parse(f"#gpu<dim {dim}>")}
+    index = op(f"gpu.{what}", [], ir.IndexType.get(), attributes)
+    return Int32(index, bounds=bounds)
+
+
+def thread_id(dim: str = "x") -> Int32:
+    """The thread's index in its block, an Int32 from 0 to the block's extent less one."""
+    kernel, axis = _kernel("thread_id"), _dimension("thread_id", dim)
+    return _read("thread_id", dim, (0, (kernel.block[axis] if kernel.block else MAX_BLOCK) - 1))
+
+
+def block_id(dim: str = "x") -> Int32:
+    """The block's index in the grid, an Int32."""
+    _kernel("block_id")
+    return _read("block_id", dim, (0, MAX_GRID[_dimension("block_id", dim)] - 1))
+
+
+def block_size(dim: str = "x") -> Int32:
+    """How many threads a block has in one dimension; a known number where the launch gives one."""
+    kernel, axis = _kernel("block_dim"), _dimension("block_dim", dim)
+    return Int32(kernel.block[axis]) if kernel.block else _read("block_dim", dim, (1, MAX_BLOCK))
+
+
+def grid_size(dim: str = "x") -> Int32:
+    """How many blocks the grid has in one dimension, an Int32."""
+    _kernel("grid_dim")
+    return _read("grid_dim", dim, (1, MAX_GRID[_dimension("grid_dim", dim)]))
+
+
+class Tuple3D:
+    """The attribute spelling of an id or size: `thread_idx.x`, `.y`, `.z`."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Any):
+        self._of = of
+
+    x = property(lambda self: self._of("x"))
+    y = property(lambda self: self._of("y"))
+    z = property(lambda self: self._of("z"))
+
+
+thread_idx = Tuple3D(thread_id)
+block_idx = Tuple3D(block_id)
+block_dim = Tuple3D(block_size)
+grid_dim = Tuple3D(grid_size)
+
+
+def barrier() -> None:
+    """Wait until every thread of the block is here; memory written before is seen after."""
+    _kernel("barrier")
+    op("gpu.barrier", [])

@@ -1,0 +1,88 @@
+"""Where in the user's source an operation comes from: the innermost frame that is not flylab's own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from flylab.errors import SourceLine
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_KERNELS = os.path.join(_HERE, "kernels") + os.sep
+_own_file: dict[str, bool] = {}
+_positions: dict[tuple[CodeType, int], tuple[int, int | None, int | None]] = {}
+
+
+def is_own(filename: str) -> bool:
+    """True for a file of flylab itself; the kernels that ship with it count as a user's."""
+    own = _own_file.get(filename)
+    if own is None:
+        own = filename.startswith(_HERE) and not filename.startswith(_KERNELS)
+        _own_file[filename] = own
+    return own
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of user code on this thread's stack, or None."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (is_own(frame.f_code.co_filename) or frame.f_code.co_filename.startswith("<frozen")):
+        frame = frame.f_back
+    return frame
+
+
+def _position(code: CodeType, instruction: int, fallback: int) -> tuple[int, int | None, int | None]:
+    """Line, first column and last column (None where not known) of a byte code instruction."""
+    key = (code, instruction)
+    found = _positions.get(key)
+    if found is None:
+        line, end_line, column, end_column = list(code.co_positions())[instruction // 2]
+        if line is None:
+            line, column = fallback, None
+        if end_line != line and column is not None:
+            end_column = 10_000  # The statement goes on: underline to the end of this line.
+        found = _positions[key] = (line, column, end_column)
+    return found
+
+
+_locations: dict[tuple[str, int, int], Any] = {}
+
+
+def mlir_location() -> Any:
+    """The MLIR location of the user's line that is running now (columns count from 1 there)."""
+    from mlir import ir
+
+    frame = user_frame()
+    if frame is None:
+        return ir.Location.unknown()
+    line, column, _ = _position(frame.f_code, frame.f_lasti, frame.f_lineno)
+    key = (frame.f_code.co_filename, line, (column or 0) + 1)
+    found = _locations.get(key)
+    if found is None:
+        found = _locations[key] = ir.Location.file(*key)
+    return found
+
+
+def name_of(value: Any, fallback: str) -> str:
+    """The name that the user's frame has for an object, quoted; else `fallback`."""
+    frame = user_frame()
+    if frame is not None:
+        for name, bound in frame.f_locals.items():
+            if bound is value and not name.startswith("_"):
+                return f"'{name}'"
+    return fallback
+
+
+def of_traceback(traceback: TracebackType | None) -> SourceLine | None:
+    """The innermost line of user code that an exception passed through."""
+    found = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not is_own(code.co_filename) and not code.co_filename.startswith("<frozen"):
+            found = (code, traceback.tb_lasti, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    if found is None:
+        return None
+    line, column, end_column = _position(*found)
+    return SourceLine.of(found[0].co_filename, line, column, end_column, found[0].co_name)

@@ -1,0 +1,264 @@
+"""Numbers of a kernel: `fx.Int32`, `fx.Float32` and their kin.
+
+A number whose value is known while tracing is held as a Python number and computed with at once; any other is an SSA
+value of the device. Both kinds follow one promotion rule and give the same results.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from flylab.dtypes import BOOL, DTYPES, DType
+from flylab.errors import TraceError
+from flylab.expr import arithmetic, folding
+from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.location import name_of
+from flylab.expr.operators import install
+from flylab.expr.promotion import integer_range, literal, promote
+
+CLASSES: dict[str, type[Numeric]] = {}
+"""The class of each number format by its name; filled by `flylab.expr.formats`."""
+
+
+class Numeric:
+    """A number of one format; the base of all.
+
+    >>> import flylab.expr as fx
+    >>> fx.Int8(200), fx.Uint32(2**32 + 5)
+    (Int8(-56), Uint32(5))
+
+    `value` is a Python number, another Numeric (converted) or an MLIR value of that type. Raises `TraceError` for
+    anything else.
+    """
+
+    dtype: ClassVar[DType]
+    __slots__ = ("value", "bounds")
+
+    def __init_subclass__(cls) -> None:
+        if cls.__name__ in DTYPES:
+            cls.dtype = DTYPES[cls.__name__]
+            CLASSES[cls.__name__] = cls
+
+    def __init__(self, value: Any, *, bounds: tuple[int, int] | None = None):
+        self.bounds = bounds
+        """For a runtime integer: the least and greatest value it can have, if known (inclusive)."""
+        if isinstance(value, Numeric):
+            self.value = value._converted(self.dtype)
+            if not self.dtype.is_float and value.bounds and _fits(value.bounds, self.dtype):
+                self.bounds = value.bounds
+        elif isinstance(value, (bool, int, float)) or type(value).__module__ == "numpy":
+            self.value = folding.normalise(value.item() if hasattr(value, "item") else value, self.dtype)
+        elif is_mlir_value(value):
+            self.value = _checked(value, self.dtype)
+        else:
+            raise TraceError(
+                f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number",
+                hint="give a Python number, an fx number or an MLIR value",
+            )
+
+    @property
+    def is_static(self) -> bool:
+        """True where the value is known while tracing."""
+        return isinstance(self.value, (bool, int, float))
+
+    def ir_value(self) -> Any:
+        """The MLIR value (a constant is made for a static number)."""
+        return constant(self.value, self.dtype) if self.is_static else self.value
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value if self.is_static else '?'})"
+
+    def _converted(self, target: DType) -> Any:
+        if self.is_static:
+            return folding.normalise(self.value, target)
+        return arithmetic.convert(self.value, self.dtype, target)
+
+    def to(self, target: type[Numeric]) -> Any:
+        """The number in another format: `x.to(fx.BFloat16)`."""
+        return numeric_class(target)(self)
+
+    def bitcast(self, target: type[Numeric]) -> Any:
+        """The same bits read as another format of the same width. Raises `TraceError` where the widths differ."""
+        cls = numeric_class(target)
+        if cls.dtype.bits != self.dtype.bits:
+            raise TraceError(
+                f"bitcast of {self.dtype} ({self.dtype.bits} bits) to {cls.dtype} ({cls.dtype.bits} bits)",
+                hint="the widths must agree; .to(...) converts the value",
+            )
+        if self.is_static:
+            import numpy
+
+            bits = numpy.array(self.value, self.dtype.to_numpy()).view(cls.dtype.to_numpy())
+            return cls(bits.item())
+        if self.dtype.mlir == cls.dtype.mlir:
+            return cls(self.value)
+        return cls(op("arith.bitcast", [self.value], mlir_type(cls.dtype)))
+
+    # Python asks for a number now: possible for a static one only.
+    def _known(self, use: str) -> Any:
+        if self.is_static:
+            return self.value
+        raise TraceError(
+            f"{name_of(self, 'this ' + str(self.dtype))} is only known on the device, and Python needs it now ({use})",
+            hint="make it an fx.Constexpr parameter, or compute with it instead of asking for its value",
+        )
+
+    def __index__(self) -> int:
+        return int(self._known("as an index, a range bound or a size"))
+
+    def __int__(self) -> int:
+        return int(self._known("int(...)"))
+
+    def __float__(self) -> float:
+        return float(self._known("float(...)"))
+
+    def __bool__(self) -> bool:
+        return bool(self._known("as a condition"))
+
+    __hash__ = object.__hash__
+
+    def __abs__(self) -> Any:
+        if self.is_static:
+            return type(self)(abs(self.value))
+        return type(self)(arithmetic.absolute(self.value, self.dtype))
+
+    def __neg__(self) -> Any:
+        return type(self)(-self.value if self.is_static else arithmetic.negate(self.value, self.dtype))
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __invert__(self) -> Any:
+        if self.dtype.is_float:
+            raise arithmetic.refuse("~", self.dtype)
+        return self ^ type(self)(True if self.dtype.kind == BOOL else -1)
+
+    def select(self, if_true: Any, if_false: Any) -> Any:
+        """`if_true` where this Boolean holds, else `if_false`; both are brought to one format."""
+        from flylab.expr.select import select
+
+        return select(self, if_true, if_false)
+
+
+class Integer(Numeric):
+    """Base of the integer formats."""
+
+    __slots__ = ()
+
+
+class Float(Numeric):
+    """Base of the float formats."""
+
+    __slots__ = ()
+
+
+def is_mlir_value(value: Any) -> bool:
+    """True for a value of MLIR's Python bindings (which this does not import)."""
+    return type(value).__module__.startswith("mlir.") and hasattr(value, "owner")
+
+
+def _checked(value: Any, dtype: DType) -> Any:
+    found = str(value.type)
+    if found == dtype.mlir:
+        return value
+    if found == "index" and not dtype.is_float:
+        return op("arith.index_cast" if dtype.signed else "arith.index_castui", [value], mlir_type(dtype))
+    raise TraceError(
+        f"{dtype}(...) of an MLIR value of type {found}",
+        hint=f"a {dtype} holds {dtype.mlir}; bitcast or convert it first",
+    )
+
+
+def _fits(bounds: tuple[int, int], dtype: DType) -> bool:
+    if dtype.kind == BOOL:
+        return False
+    low, high = integer_range(dtype)
+    return low <= bounds[0] and bounds[1] <= high
+
+
+def numeric_class(kind: Any) -> type[Numeric]:
+    """The class of a number format, from the class itself or its name. Raises `TraceError` for anything else."""
+    if isinstance(kind, type) and issubclass(kind, Numeric) and hasattr(kind, "dtype"):
+        return kind
+    if isinstance(kind, DType):
+        return CLASSES[kind.name]
+    raise TraceError(f"{kind!r} is not a number format", hint="use fx.Float32, fx.Int32, fx.BFloat16 ...")
+
+
+def as_numeric(value: Any, beside: DType | None = None) -> Numeric:
+    """A Python number as a Numeric, in the format it takes beside an operand of format `beside`."""
+    if isinstance(value, Numeric):
+        return value
+    default = DTYPES["Float32" if isinstance(value, float) else "Boolean" if isinstance(value, bool) else "Int32"]
+    return CLASSES[literal(value, beside or default).name](value)
+
+
+def unify(a: Any, b: Any) -> tuple[Numeric, Numeric, DType]:
+    """Two operands in their common format."""
+    left = as_numeric(a, b.dtype if isinstance(b, Numeric) else None)
+    right = as_numeric(b, left.dtype)
+    common = promote(left.dtype, right.dtype)
+    cls = CLASSES[common.name]
+    return (left if left.dtype == common else cls(left)), (right if right.dtype == common else cls(right)), common
+
+
+def binary(symbol: str, a: Any, b: Any) -> Numeric:
+    """`a symbol b` of two numbers (at least one a Numeric), in their common format."""
+    x, y, dtype = unify(a, b)
+    if dtype.kind == BOOL and symbol not in "&|^":
+        dtype = DTYPES["Int32"]
+        x, y = CLASSES["Int32"](x), CLASSES["Int32"](y)
+    if symbol == "/" and not dtype.is_float:
+        raise arithmetic.refuse("/", dtype)
+    if dtype.is_float and not arithmetic.BINARY[symbol].float:
+        raise arithmetic.refuse(symbol, dtype)
+    cls = CLASSES[dtype.name]
+    if x.is_static and y.is_static:
+        return cls(folding.binary(symbol, x.value, y.value, dtype))
+    bounds = None if dtype.is_float or dtype.kind == BOOL else result_bounds(symbol, x, y, dtype)
+    non_negative = symbol in ("//", "%") and all(lower_bound(v) >= 0 for v in (x, y))
+    rule = DTYPES["Uint" + dtype.name.removeprefix("Int")] if non_negative and dtype.signed else dtype
+    return cls(arithmetic.binary(symbol, x.ir_value(), y.ir_value(), rule), bounds=bounds)
+
+
+def compare(symbol: str, a: Any, b: Any) -> Numeric:
+    """The comparison of two numbers as a Boolean."""
+    x, y, dtype = unify(a, b)
+    cls = CLASSES["Boolean"]
+    if x.is_static and y.is_static:
+        return cls(arithmetic.COMPARE_FOLD[symbol](x.value, y.value))
+    return cls(arithmetic.compare(symbol, x.ir_value(), y.ir_value(), dtype))
+
+
+def interval(x: Numeric) -> tuple[int, int]:
+    """The least and greatest value that an integer can have."""
+    if x.is_static:
+        return int(x.value), int(x.value)
+    return x.bounds or integer_range(x.dtype)
+
+
+def lower_bound(x: Numeric) -> int:
+    """The least value that an integer can have."""
+    return interval(x)[0]
+
+
+def result_bounds(symbol: str, x: Numeric, y: Numeric, dtype: DType) -> tuple[int, int] | None:
+    """The interval of a result, where it can be told and cannot wrap; else None."""
+    (a, b), (c, d) = interval(x), interval(y)
+    if symbol == "+":
+        found = (a + c, b + d)
+    elif symbol == "-":
+        found = (a - d, b - c)
+    elif symbol == "*":
+        corners = [p * q for p in (a, b) for q in (c, d)]
+        found = (min(corners), max(corners))
+    elif symbol == "//" and c > 0:
+        found = (min(a // c, a // d), max(b // c, b // d))
+    elif symbol == "%" and c > 0:
+        found = (0, min(b, d - 1) if a >= 0 else d - 1)
+    else:
+        return None
+    return found if _fits(found, dtype) else None
+
+
+install(Numeric, (Numeric, bool, int, float), binary, compare)

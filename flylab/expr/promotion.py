@@ -1,0 +1,59 @@
+"""Which number format the result of an arithmetic operation has: one rule for scalars, vectors and literals."""
+
+from __future__ import annotations
+
+from flylab.dtypes import BOOL, DTYPES, FLOAT, DType
+from flylab.errors import TraceError
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The common format of two operands.
+
+    A float wins over an integer. Of two floats, or two integers, the wider wins; of two equally wide integers the
+    unsigned one; Float16 with BFloat16 gives Float32. A Boolean takes the other's format.
+
+    >>> promote(DTYPES["Int32"], DTYPES["Uint32"]).name, promote(DTYPES["Float16"], DTYPES["BFloat16"]).name
+    ('Uint32', 'Float32')
+
+    Raises `TraceError` for two formats that have no common one (the 8-bit and smaller floats: convert first).
+    """
+    if a == b or b.kind == BOOL:
+        return a
+    if a.kind == BOOL:
+        return b
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    if not a.is_float:
+        return a if not a.signed else b
+    if a.bits == 16:
+        return DTYPES["Float32"]
+    raise TraceError(f"{a} and {b} have no common number format", hint="convert one of them with .to(...)")
+
+
+def literal(value: int | float | bool, other: DType) -> DType:
+    """The format that a Python number takes beside an operand of format `other`: the operand's, where it fits.
+
+    A Python float beside an integer is a Float32; a Python integer that does not fit is an Int64.
+
+    >>> literal(1.5, DTYPES["BFloat16"]).name, literal(2**40, DTYPES["Int32"]).name
+    ('BFloat16', 'Int64')
+    """
+    if other.kind == FLOAT:
+        return other
+    if isinstance(value, float):
+        return DTYPES["Float32"]
+    if isinstance(value, bool):
+        return DTYPES["Boolean"]
+    if other.kind == BOOL:
+        other = DTYPES["Int32"]
+    low, high = integer_range(other)
+    return other if low <= value <= high else DTYPES["Int64"]
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest value of an integer format."""
+    if dtype.signed:
+        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+    return 0, (1 << dtype.bits) - 1

@@ -1,0 +1,86 @@
+"""AMD's buffers: `make_buffer_tensor` and the copies that need one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.atoms import CopyOp
+from flylab.errors import NotSupportedError, TraceError
+from flylab.expr.copy import _op
+from flylab.expr.location import name_of
+from flylab.expr.planned import missing
+from flylab.expr.tensor import Tensor
+from flylab.expr.views import make_buffer
+from flylab.layout import cosize
+
+MAX_RECORDS = 0xFFFFFFFF
+"""The largest byte count of a buffer descriptor. Source: CDNA3 ISA, "Buffer resource descriptor"."""
+
+
+def BufferCopy(bit_size: int, cache_modifier: int = 0) -> CopyOp:
+    """A copy of 8 to 128 bits by one thread, between a buffer tensor and registers."""
+    if cache_modifier:
+        raise NotSupportedError(
+            f"BufferCopy({bit_size}, cache_modifier={cache_modifier}): this version of flylab has "
+            "the default cache policy only",
+            hint="leave cache_modifier out",
+        )
+    return _op("buffer_copy", bit_size)
+
+
+def BufferCopy8b(cache_modifier: int = 0) -> CopyOp:
+    """A buffer copy of 8 bits by one thread."""
+    return BufferCopy(8, cache_modifier)
+
+
+def BufferCopy16b(cache_modifier: int = 0) -> CopyOp:
+    """A buffer copy of 16 bits by one thread."""
+    return BufferCopy(16, cache_modifier)
+
+
+def BufferCopy32b(cache_modifier: int = 0) -> CopyOp:
+    """A buffer copy of 32 bits by one thread."""
+    return BufferCopy(32, cache_modifier)
+
+
+def BufferCopy64b(cache_modifier: int = 0) -> CopyOp:
+    """A buffer copy of 64 bits by one thread."""
+    return BufferCopy(64, cache_modifier)
+
+
+def BufferCopy128b(cache_modifier: int = 0) -> CopyOp:
+    """A buffer copy of 128 bits by one thread."""
+    return BufferCopy(128, cache_modifier)
+
+
+def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_bytes: Any = None) -> Tensor:
+    """The tensor behind a buffer descriptor: reads outside of it give 0, writes outside are dropped.
+
+    The descriptor covers exactly the tensor's bytes; `num_records_bytes` sets another number, `max_size=True` turns
+    the check off. Raises `TraceError` for a tensor of 4 GiB or more, which a descriptor cannot cover.
+    """
+    if not isinstance(tensor, Tensor) or tensor.space != "global":
+        raise TraceError(
+            f"make_buffer_tensor: {name_of(tensor, repr(tensor))} is not a tensor in global memory",
+            hint="give an fx.Tensor parameter or a view of one",
+        )
+    if num_records_bytes is not None and (
+        isinstance(num_records_bytes, bool) or not isinstance(num_records_bytes, int)
+    ):
+        raise NotSupportedError(
+            "make_buffer_tensor(num_records_bytes=) takes a number known while tracing",
+            hint="pass it as an fx.Constexpr[int] parameter",
+        )
+    covered = -(-cosize(tensor.layout) * tensor.spec.dtype.bits // 8)
+    records = MAX_RECORDS if max_size else covered if num_records_bytes is None else num_records_bytes
+    if not 0 <= records <= MAX_RECORDS:
+        raise TraceError(
+            f"make_buffer_tensor: {name_of(tensor, 'the tensor')} spans {records} bytes, a buffer "
+            f"descriptor covers at most {MAX_RECORDS}",
+            hint="slice the tensor into parts below 4 GiB first, or copy it with fx.UniversalCopy",
+        )
+    return make_buffer(tensor, records)
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("fx.rocdl", name, globals())

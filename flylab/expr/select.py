@@ -1,0 +1,88 @@
+"""Choosing between two values without a branch, and the larger or smaller of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.dtypes import BOOL
+from flylab.errors import TraceError
+from flylab.expr import arithmetic
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, binary, unify
+from flylab.expr.vector import Vector
+
+
+def select(condition: Any, if_true: Any, if_false: Any) -> Any:
+    """`if_true` where `condition` holds, else `if_false`, in their common format; scalars or vectors.
+
+    A vector condition chooses element by element. Raises `TraceError` for a condition that is no Boolean.
+    """
+    if isinstance(condition, Vector) or isinstance(if_true, Vector) or isinstance(if_false, Vector):
+        return Vector.choose(condition, if_true, if_false)
+    chosen = as_numeric(condition)
+    if chosen.dtype.kind != BOOL:
+        raise TraceError(
+            f"select on {chosen.dtype}: the condition must be a Boolean", hint="compare it: select(x != 0, a, b)"
+        )
+    x, y, dtype = unify(if_true, if_false)
+    if chosen.is_static:
+        return x if chosen.value else y
+    return CLASSES[dtype.name](arithmetic.select(chosen.value, x.ir_value(), y.ir_value(), dtype))
+
+
+def _fold(symbol: str, operands: tuple[Any, ...]) -> Any:
+    if not operands:
+        raise TraceError(f"{symbol}() of nothing", hint="give at least one value")
+    result = operands[0]
+    for other in operands[1:]:
+        if isinstance(result, Vector) or isinstance(other, Vector):
+            result = Vector.combine(symbol, result, other)
+        elif isinstance(result, Numeric) or isinstance(other, Numeric):
+            result = binary(symbol, result, other)
+        else:
+            result = binary(symbol, as_numeric(result), other)
+    return result
+
+
+def maximum(*operands: Any) -> Any:
+    """The largest of numbers or vectors, element by element; a NaN anywhere gives NaN. `fx.max`."""
+    return _fold("max", operands)
+
+
+def minimum(*operands: Any) -> Any:
+    """The smallest of numbers or vectors, element by element; a NaN anywhere gives NaN. `fx.min`."""
+    return _fold("min", operands)
+
+
+def maxnumf(a: Any, b: Any) -> Any:
+    """The larger of two; where one is NaN, the other."""
+    return _fold("maxnum", (a, b))
+
+
+def minnumf(a: Any, b: Any) -> Any:
+    """The smaller of two; where one is NaN, the other."""
+    return _fold("minnum", (a, b))
+
+
+def absf(x: Any) -> Any:
+    """The absolute value of a float number or vector."""
+    if not isinstance(x, (Vector, Numeric, float)):
+        raise TraceError(f"absf of {type(x).__name__}", hint="give an fx number or vector")
+    return abs(x)
+
+
+def ceildiv(count: Any, size: Any) -> Any:
+    """The quotient of two integers rounded up; Python integers give a Python integer.
+
+    >>> ceildiv(1000, 256)
+    4
+    """
+    if isinstance(count, int) and isinstance(size, int):
+        if size == 0:
+            raise TraceError(f"ceildiv({count}, 0)", hint="check the divisor first")
+        return -(-count // size)
+    if not any(isinstance(v, Numeric) for v in (count, size)):
+        raise TraceError(f"ceildiv of {type(count).__name__} and {type(size).__name__}", hint="give integers")
+    x, y, dtype = unify(count, size)
+    if dtype.signed:
+        return -(-x // y)
+    return x // y + CLASSES[dtype.name]((x % y) != 0)

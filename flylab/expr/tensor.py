@@ -1,0 +1,146 @@
+"""`fx.Tensor` and `fx.Pointer`: memory as a kernel sees it, with the layout known while tracing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.dialect.types import MemRef, Ptr, of_mlir
+from flylab.errors import TraceError
+from flylab.expr.emit import fly
+from flylab.expr.numeric import CLASSES, Numeric
+from flylab.layout import Layout, size
+
+
+class Pointer:
+    """A typed pointer; `p + n` moves it by n elements."""
+
+    __slots__ = ("value", "spec")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.spec: Ptr = of_mlir(value.type)
+
+    @property
+    def dtype(self) -> type[Numeric]:
+        """The class of an element."""
+        return CLASSES[self.spec.dtype.name]
+
+    def __add__(self, offset: Any) -> Pointer:
+        moved = CLASSES["Int64"](offset)
+        return Pointer(fly("add_offset", [self.value, moved.ir_value()], [Ptr(self.spec.dtype, self.spec.space)]))
+
+    def __repr__(self) -> str:
+        return f"Pointer({self.spec})"
+
+
+class Tensor:
+    """Memory with a layout: the parameter type `fx.Tensor` of a kernel, and what views of it are.
+
+    `t[i, j]` reads and writes one element, `load()` and `store(vector)` all of them, `fill(x)` sets all to one value.
+    """
+
+    __slots__ = ("value", "spec")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.spec: MemRef = of_mlir(value.type)
+
+    @property
+    def dtype(self) -> type[Numeric]:
+        """The class of an element."""
+        return CLASSES[self.spec.dtype.name]
+
+    @property
+    def layout(self) -> Layout:
+        """Coordinates to element offsets."""
+        return self.spec.layout
+
+    @property
+    def shape(self) -> Any:
+        """The (nested) extents; a rank-1 shape is a tuple of one, as numpy's."""
+        return _as_tuple(self.spec.layout.shape)
+
+    @property
+    def stride(self) -> Any:
+        """The (nested) strides in elements."""
+        return _as_tuple(self.spec.layout.stride)
+
+    @property
+    def space(self) -> str:
+        """The memory space: global, register or buffer."""
+        return self.spec.space
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.spec})"
+
+    def load(self) -> Any:
+        """All elements, in the order of the layout's coordinates, as a Vector of this shape."""
+        from flylab.expr.vector import Vector
+
+        count = _elements(self, "load")
+        from flylab.expr.emit import mlir_type
+
+        value = fly("memref_load_vec", [self.value], [mlir_type(self.spec.dtype, count)])
+        return Vector(value, self.shape, self.dtype)
+
+    def store(self, vector: Any) -> None:
+        """Store a vector with as many elements, in the order of the layout's coordinates."""
+        from flylab.expr.location import name_of
+        from flylab.expr.vector import Vector
+
+        given = Vector(vector)
+        count = _elements(self, "store")
+        if given.numel != count:
+            raise TraceError(
+                f"{name_of(vector, 'the vector')} has {given.numel} elements, "
+                f"{name_of(self, 'the tensor')} {self.layout} holds {count}",
+                hint="store a vector with as many elements as the tensor",
+            )
+        if given.dtype is not self.dtype:
+            raise TraceError(
+                f"{name_of(vector, 'the vector')} is {given.dtype.dtype}, "
+                f"{name_of(self, 'the tensor')} {self.spec.dtype}",
+                hint=f"convert it: v.to(fx.{self.spec.dtype})",
+            )
+        fly("memref_store_vec", [given.value, self.value])
+
+    def fill(self, number: Any) -> None:
+        """Set every element to one number."""
+        from flylab.expr.vector import Vector
+
+        self.store(Vector.filled(_elements(self, "fill"), number, self.dtype))
+
+    def __getitem__(self, coord: Any) -> Any:
+        return self._element(coord).load()[0]
+
+    def __setitem__(self, coord: Any, number: Any) -> None:
+        self._element(coord).fill(number)
+
+    def _element(self, coord: Any) -> Tensor:
+        from flylab.expr.views import slice_view
+
+        part = slice_view(self, coord)
+        if size(part.layout) != 1:
+            raise TraceError(
+                f"[{coord}] of {self!r} is a tensor {part.layout}, not one element",
+                hint="give a coordinate for each mode; fx.slice(t, coord) gives a sub-tensor",
+            )
+        return part
+
+
+MAX_VECTOR = 1024
+"""The most elements that load, store and fill take at once: far more than a thread has registers for."""
+
+
+def _elements(tensor: Tensor, use: str) -> int:
+    count = size(tensor.layout)
+    if count > MAX_VECTOR:
+        raise TraceError(
+            f"{use} of a tensor {tensor.layout}: {count} elements in one thread",
+            hint="divide it into tiles and slice one for each thread first",
+        )
+    return count
+
+
+def _as_tuple(tree: Any) -> Any:
+    return tree if isinstance(tree, tuple) else (tree,)

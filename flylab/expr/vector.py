@@ -1,0 +1,239 @@
+"""`fx.Vector`: several numbers of one format in the registers of one thread, with Python operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flylab.dtypes import BOOL
+from flylab.errors import NotSupportedError, TraceError
+from flylab.expr import arithmetic
+from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.location import name_of
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, is_mlir_value, numeric_class
+from flylab.expr.operators import install
+from flylab.expr.promotion import promote
+
+LATER = ("reduce", "shuffle", "load", "store")
+
+
+class Vector:
+    """A vector of `n` numbers of one format.
+
+    `Vector(raw)` wraps an MLIR vector or another Vector; `shape` is its logical shape (its product is `n`) and `dtype`
+    the class of its elements where the MLIR type alone does not say (unsigned integers). Operators work element by
+    element, with another vector of the same shape or with a number. Raises `TraceError` where shapes differ.
+    """
+
+    __slots__ = ("value", "dtype", "shape")
+
+    def __init__(self, value: Any, shape: Any = None, dtype: Any = None):
+        if isinstance(value, Vector):
+            shape = value.shape if shape is None else shape
+            dtype = value.dtype if dtype is None else dtype
+            value = value.value
+        if not is_mlir_value(value) or not str(value.type).startswith("vector<"):
+            raise TraceError(
+                f"Vector({type(value).__name__}): not a vector",
+                hint="Vector.filled(n, x, dtype) or Vector.from_elements([...], dtype) make one",
+            )
+        lanes, element = str(value.type)[len("vector<") : -1].split("x", 1)
+        found = next(c for c in CLASSES.values() if c.dtype.mlir == element)
+        self.value = value
+        self.dtype = found if dtype is None else numeric_class(dtype)
+        if self.dtype.dtype.mlir != element:
+            raise TraceError(
+                f"a vector of {element} is not one of {self.dtype.dtype} ({self.dtype.dtype.mlir})",
+                hint="use .bitcast(...) to read its bits, .to(...) to convert",
+            )
+        self.shape = _shape(shape, int(lanes))
+
+    @classmethod
+    def filled(cls, shape: Any, value: Any, dtype: Any) -> Vector:
+        """A vector with `value` in each element: `Vector.filled(4, 0.0, fx.Float32)`."""
+        kind = numeric_class(dtype)
+        number = kind(value)
+        lanes = _count(shape)
+        if number.is_static:
+            return cls(constant(number.value, kind.dtype, lanes), shape, kind)
+        return cls(op("vector.broadcast", [number.value], mlir_type(kind.dtype, lanes)), shape, kind)
+
+    @classmethod
+    def from_elements(cls, elements: Sequence[Any], dtype: Any) -> Vector:
+        """A vector of the given numbers, converted to `dtype`."""
+        kind = numeric_class(dtype)
+        values = [kind(x).ir_value() for x in elements]
+        if not values:
+            raise TraceError("Vector.from_elements([]): a vector has at least one element")
+        return cls(op("vector.from_elements", values, mlir_type(kind.dtype, len(values))), None, kind)
+
+    @property
+    def numel(self) -> int:
+        """How many elements."""
+        return _count(self.shape)
+
+    def __len__(self) -> int:
+        return self.numel
+
+    def ir_value(self) -> Any:
+        """The MLIR value."""
+        return self.value
+
+    def __repr__(self) -> str:
+        return f"Vector({self.dtype.dtype} x {self.shape if len(self.shape) > 1 else self.numel})"
+
+    def __getitem__(self, index: Any) -> Any:
+        """An element, or a slice as a vector. Negative indices count from the end.
+
+        Raises IndexError out of range, and `NotSupportedError` for an index known only on the device.
+        """
+        if isinstance(index, slice):
+            return self._part(range(*index.indices(self.numel)))
+        if isinstance(index, Numeric) and not index.is_static:
+            raise NotSupportedError(
+                f"indexing {name_of(self, 'a vector')} by a value known only on the device",
+                hint="loop over its elements with range_constexpr",
+            )
+        i = int(index)
+        if not -self.numel <= i < self.numel:
+            raise IndexError(f"index {i} of {name_of(self, 'a vector')}, which has {self.numel} elements")
+        return self.dtype(op("vector.extract", [self.value], mlir_type(self.dtype.dtype), _static([i % self.numel])))
+
+    def _part(self, wanted: range) -> Vector:
+        if not wanted:
+            raise TraceError(
+                f"an empty slice of {name_of(self, 'a vector')}", hint=f"it has elements 0 to {self.numel - 1}"
+            )
+        if wanted.step != 1:
+            return Vector.from_elements([self[i] for i in wanted], self.dtype)
+        from mlir import ir
+
+        i64 = ir.IntegerType.get_signless(64)
+        span = {
+            name: ir.ArrayAttr.get([ir.IntegerAttr.get(i64, v)])
+            for name, v in (("offsets", wanted.start), ("sizes", len(wanted)), ("strides", 1))
+        }
+        kind = mlir_type(self.dtype.dtype, len(wanted))
+        return Vector(op("vector.extract_strided_slice", [self.value], kind, span), None, self.dtype)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(self.numel))
+
+    def to(self, dtype: Any) -> Vector:
+        """Each element converted to another format."""
+        kind = numeric_class(dtype)
+        value = arithmetic.convert(self.value, self.dtype.dtype, kind.dtype, self.numel)
+        return Vector(value, self.shape, kind)
+
+    def bitcast(self, dtype: Any) -> Vector:
+        """The same bits as elements of another format; the number of elements follows from the widths."""
+        kind = numeric_class(dtype)
+        bits = self.numel * self.dtype.dtype.bits
+        if bits % kind.dtype.bits:
+            raise TraceError(
+                f"{bits} bits ({self!r}) are no whole number of {kind.dtype} elements",
+                hint="bitcast to a format whose width divides them",
+            )
+        lanes = bits // kind.dtype.bits
+        if kind.dtype.mlir == self.dtype.dtype.mlir:
+            return Vector(self.value, self.shape, kind)
+        shape = self.shape if lanes == self.numel else None
+        return Vector(op("vector.bitcast", [self.value], mlir_type(kind.dtype, lanes)), shape, kind)
+
+    def __abs__(self) -> Vector:
+        return Vector(arithmetic.absolute(self.value, self.dtype.dtype, self.numel), self.shape, self.dtype)
+
+    def __neg__(self) -> Vector:
+        return Vector(arithmetic.negate(self.value, self.dtype.dtype, self.numel), self.shape, self.dtype)
+
+    def select(self, if_true: Any, if_false: Any) -> Vector:
+        """Element by element: `if_true` where this vector of Booleans holds, else `if_false`."""
+        return Vector.choose(self, if_true, if_false)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TraceError(
+            f"{name_of(self, 'a vector')} is only known on the device, and Python needs it now (as a condition)",
+            hint="use mask.select(a, b)",
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in LATER:
+            raise NotSupportedError(
+                f"Vector.{name} is part of the language, but this version of flylab does not have it yet",
+                hint="index the elements, or use operators",
+            )
+        raise AttributeError(f"Vector has no attribute {name!r}")
+
+    @staticmethod
+    def _together(a: Any, b: Any) -> tuple[Vector, Vector]:
+        """Two operands (at least one a Vector) as vectors of one shape and format."""
+        model = a if isinstance(a, Vector) else b
+        pair = [x if isinstance(x, Vector) else as_numeric(x, model.dtype.dtype) for x in (a, b)]
+        kinds = [x.dtype.dtype if isinstance(x, Vector) else x.dtype for x in pair]
+        common = CLASSES[promote(kinds[0], kinds[1]).name]
+        x, y = (v.to(common) if isinstance(v, Vector) else Vector.filled(model.shape, v, common) for v in pair)
+        if x.shape != y.shape:
+            raise TraceError(
+                f"{name_of(a, 'the left vector')} has shape {x.shape} and {name_of(b, 'the right one')} {y.shape}",
+                hint="operands must have one shape; Vector(v, shape) renames the shape of the same data",
+            )
+        return x, y
+
+    @staticmethod
+    def combine(symbol: str, a: Any, b: Any) -> Vector:
+        """`a symbol b`, element by element."""
+        x, y = Vector._together(a, b)
+        dtype = x.dtype.dtype
+        return Vector(arithmetic.binary(symbol, x.value, y.value, dtype, x.numel), x.shape, x.dtype)
+
+    @staticmethod
+    def compared(symbol: str, a: Any, b: Any) -> Vector:
+        """The comparison, element by element, as a vector of Booleans."""
+        x, y = Vector._together(a, b)
+        value = arithmetic.compare(symbol, x.value, y.value, x.dtype.dtype, x.numel)
+        return Vector(value, x.shape, CLASSES["Boolean"])
+
+    @staticmethod
+    def choose(condition: Any, if_true: Any, if_false: Any) -> Vector:
+        """`if_true` where `condition` (a Boolean or a vector of them) holds, else `if_false`."""
+        if not isinstance(if_true, Vector) and not isinstance(if_false, Vector):
+            if_true = Vector.filled(condition.shape, as_numeric(if_true), type(as_numeric(if_true)))
+        x, y = Vector._together(if_true, if_false)
+        mask = condition if isinstance(condition, Vector) else as_numeric(condition)
+        kind = mask.dtype.dtype if isinstance(mask, Vector) else mask.dtype
+        if kind.kind != BOOL or (isinstance(mask, Vector) and mask.shape != x.shape):
+            raise TraceError(
+                f"select by {mask!r} between {x!r} and {y!r}",
+                hint="the condition must be a Boolean, or a vector of them of the same shape",
+            )
+        return Vector(arithmetic.select(mask.ir_value(), x.value, y.value, x.dtype.dtype, x.numel), x.shape, x.dtype)
+
+
+def _static(positions: Sequence[int]) -> dict[str, Any]:
+    from mlir import ir
+
+    return {"static_position": ir.DenseI64ArrayAttr.get(list(positions))}
+
+
+def _count(shape: Any) -> int:
+    total = 1
+    for extent in shape if isinstance(shape, tuple) else (shape,):
+        total *= _count(extent) if isinstance(extent, tuple) else int(extent)
+    if total < 1:
+        raise TraceError(f"a vector of shape {shape}", hint="every extent must be at least 1")
+    return total
+
+
+def _shape(shape: Any, lanes: int) -> tuple[Any, ...]:
+    logical = (lanes,) if shape is None else shape if isinstance(shape, tuple) else (int(shape),)
+    if _count(logical) != lanes:
+        raise TraceError(
+            f"shape {logical} has {_count(logical)} elements, the vector {lanes}",
+            hint="the product of the shape must be the number of elements",
+        )
+    return logical
+
+
+install(Vector, (Vector, Numeric, bool, int, float), Vector.combine, Vector.compared)

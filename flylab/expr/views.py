@@ -1,0 +1,179 @@
+"""The layout algebra on tensors: each function serves a plain `Layout` (computed at once) and a tensor (an operation).
+
+A tensor's layout is static, so the result's layout is computed here by `flylab.layout`; only the pointer is left to
+the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab import layout as algebra
+from flylab.dialect.types import MemRef, Ptr
+from flylab.errors import NotSupportedError, TraceError
+from flylab.expr.emit import fly
+from flylab.expr.location import name_of
+from flylab.expr.numeric import CLASSES, Numeric, is_mlir_value
+from flylab.expr.tensor import Pointer, Tensor
+from flylab.layout import Layout
+
+
+def _divide(kind: str) -> Any:
+    rule = getattr(algebra, kind)
+
+    def divide(layout: Any, divisor: Any) -> Any:
+        if not isinstance(layout, Tensor):
+            return rule(layout, divisor)
+        spec = layout.spec
+        result = rule(spec.layout, divisor)
+        return Tensor(fly(kind, [layout.value], [spec.with_layout(result, spec.align)], tiler=_tiler_text(divisor)))
+
+    divide.__name__ = divide.__qualname__ = kind
+    divide.__doc__ = (
+        f"`{kind}` of a layout (see `flylab.layout.{kind}`) or of a tensor: its tiles of `divisor` first, "
+        "the rest after."
+    )
+    return divide
+
+
+logical_divide = _divide("logical_divide")
+zipped_divide = _divide("zipped_divide")
+tiled_divide = _divide("tiled_divide")
+flat_divide = _divide("flat_divide")
+
+
+def _tiler_text(divisor: Any) -> str:
+    if isinstance(divisor, tuple):
+        return "[" + "|".join(map(_tiler_text, divisor)) + "]"
+    return "*" if divisor is None else str(divisor)
+
+
+def slice_view(source: Any, coord: Any) -> Any:
+    """Fix the modes of a layout or tensor that `coord` gives a number for, keep those where it holds None. `fx.slice`.
+
+    `coord` is congruent with the top of the layout's shape: `fx.slice(tA, (None, bid))` is tile `bid`. A layout loses
+    the offset, a tensor keeps it in its pointer. Numbers may be known or runtime. Raises `LayoutError` where `coord`
+    does not fit the layout.
+    """
+    if not isinstance(source, Tensor):
+        return algebra.slice(source, coord)
+    leaves: list[Numeric] = []
+    text = _coordinate(coord, leaves)
+    rest, _ = algebra.slice_and_offset(source.layout, _zeros(coord))
+    wide = any(leaf.dtype.bits > 32 for leaf in leaves)
+    indices = [CLASSES["Int64"](leaf).ir_value() if wide else leaf.ir_value() for leaf in leaves]
+    return Tensor(fly("slice", [source.value, *indices], [source.spec.with_layout(rest)], coord=text))
+
+
+def _coordinate(coord: Any, leaves: list[Numeric]) -> str:
+    """The text of a coordinate, its runtime leaves as `?` and gathered in `leaves` (at least 32 bits wide)."""
+    if isinstance(coord, tuple):
+        return "(" + ",".join(_coordinate(c, leaves) for c in coord) + ")"
+    if coord is None:
+        return "*"
+    if is_mlir_value(coord):
+        coord = CLASSES["Int64" if str(coord.type) == "i64" else "Int32"](coord)
+    if isinstance(coord, Numeric) and not coord.dtype.is_float:
+        if coord.is_static:
+            return str(int(coord.value))
+        leaves.append(coord if coord.dtype.bits >= 32 else CLASSES["Int32"](coord))
+        return "?"
+    if isinstance(coord, bool) or not isinstance(coord, int):
+        raise TraceError(
+            f"{coord!r} in a coordinate",
+            hint="a coordinate holds integers, None for a mode to keep, or tuples of these",
+        )
+    return str(coord)
+
+
+def _zeros(coord: Any) -> Any:
+    """The coordinate with every number replaced by 0: enough to know which modes remain."""
+    if isinstance(coord, tuple):
+        return tuple(map(_zeros, coord))
+    return None if coord is None else 0
+
+
+def make_layout(shape: Any, stride: Any = None) -> Layout:
+    """The layout `shape:stride`; without a stride, compact and column-major. See `flylab.layout.make_layout`."""
+    for tree in (shape, stride):
+        _refuse_runtime(tree)
+    return (
+        algebra.make_layout(_static(shape)) if stride is None else algebra.make_layout(_static(shape), _static(stride))
+    )
+
+
+def _refuse_runtime(tree: Any) -> None:
+    for leaf in tree if isinstance(tree, tuple) else (tree,):
+        if isinstance(leaf, tuple):
+            _refuse_runtime(leaf)
+        elif is_mlir_value(leaf) or (isinstance(leaf, Numeric) and not leaf.is_static):
+            raise NotSupportedError(
+                f"a layout with the runtime value {name_of(leaf, 'given here')}: this version of flylab has layouts "
+                "known while tracing",
+                hint="pass the extent or stride as an fx.Constexpr[int] parameter",
+            )
+
+
+def _static(tree: Any) -> Any:
+    if isinstance(tree, tuple):
+        return tuple(map(_static, tree))
+    return int(tree.value) if isinstance(tree, Numeric) else tree
+
+
+def get_iter(tensor: Tensor) -> Pointer:
+    """The pointer of a tensor."""
+    _require_tensor(tensor, "get_iter")
+    return Pointer(fly("get_iter", [tensor.value], [tensor.spec.pointer]))
+
+
+def make_view(iterator: Any, layout: Any) -> Tensor:
+    """A pointer seen through a layout. Raises `TraceError` for anything but an fx.Pointer and a static layout."""
+    if not isinstance(iterator, Pointer):
+        raise TraceError(
+            f"make_view of {type(iterator).__name__}",
+            hint="its first argument is a pointer: make_view(fx.get_iter(tensor), layout)",
+        )
+    if isinstance(layout, (int, tuple)):
+        layout = make_layout(layout)
+    if not isinstance(layout, Layout):
+        raise NotSupportedError(
+            f"make_view with {layout} (a {type(layout).__name__}): this version of flylab has plain layouts in memory",
+            hint="use fx.make_layout(shape, stride)",
+        )
+    spec = iterator.spec
+    return Tensor(fly("make_view", [iterator.value], [MemRef(spec.dtype, spec.space, layout, spec.align)]))
+
+
+def add_offset(pointer: Pointer, offset: Any) -> Pointer:
+    """The pointer moved by `offset` elements."""
+    return pointer + offset
+
+
+def get_layout(tensor: Tensor) -> Layout:
+    """The layout of a tensor."""
+    _require_tensor(tensor, "get_layout")
+    return tensor.layout
+
+
+def _require_tensor(tensor: Any, use: str) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TraceError(f"{use} of {type(tensor).__name__}", hint="give an fx.Tensor")
+
+
+def make_buffer(tensor: Tensor, num_records: int) -> Tensor:
+    """A tensor behind a buffer descriptor of `num_records` bytes, with the same layout."""
+    spec = tensor.spec
+    pointer = fly("make_buffer_ptr", [get_iter(tensor).value], [Ptr(spec.dtype, "buffer")], num_records=num_records)
+    return make_view(Pointer(pointer), spec.layout)
+
+
+def on_layout(rule: Any) -> Any:
+    """A function of `flylab.layout` that also takes a tensor, and means its layout."""
+
+    def query(first: Any, *rest: Any, **named: Any) -> Any:
+        args = [a.layout if isinstance(a, Tensor) else a for a in (first, *rest)]
+        return rule(*args, **named)
+
+    query.__name__ = query.__qualname__ = rule.__name__
+    query.__doc__ = rule.__doc__
+    return query

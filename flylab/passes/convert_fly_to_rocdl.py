@@ -1,0 +1,185 @@
+"""convert-fly-to-rocdl: pointers and copies become LLVM pointers, loads and stores, or AMD's raw buffer operations.
+
+A global pointer is `!llvm.ptr<1>`. A buffer pointer is a pair: the descriptor (`!llvm.ptr<8>`) and an offset in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.dialect.operations import attribute
+from flylab.dialect.types import Ptr, of_mlir
+from flylab.dtypes import DType
+from flylab.errors import CompileError
+from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
+from flylab.passes.vectors import extract, insert, shape_of, vector_type
+
+BUFFER_FLAGS = (7 << 12) | (4 << 15)
+"""The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
+
+GLOBAL_POINTER = "!llvm.ptr<1>"
+BUFFER_POINTER = "!llvm.ptr<8>"
+WIDTHS = (128, 64, 32, 16, 8)
+"""The bits that one buffer instruction moves for a thread."""
+
+
+@dataclass(frozen=True)
+class ConvertFlyToRocdl(Pass):
+    """See the module's text."""
+
+    name: str = "convert-fly-to-rocdl"
+
+    def run(self, module: Any) -> None:
+        """Convert each Fly operation, in program order."""
+        conversion = _Conversion()
+        done = []
+        for op in operations(module.operation):
+            if op.name.startswith("fly."):
+                rule = RULES.get(op.name)
+                if rule is None:
+                    raise CompileError(
+                        f"{op.name} cannot be lowered to the chip",
+                        where=source_line(op.location),
+                        hint="this is a fault of flylab's passes: please report the kernel",
+                    )
+                rule(conversion, op, Builder(op))
+                done.append(op)
+        erase(done)
+
+
+class _Conversion:
+    """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
+
+    def __init__(self) -> None:
+        self.address: dict[Any, Any] = {}
+
+
+def _from_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = op.operands[0]
+
+
+def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    op.results[0].replace_all_uses_with(conversion.address[op.operands[0]])
+
+
+def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    stride = builder.constant(0, "i16")
+    records = builder.constant(int(attribute(op, "num_records")), "i64")
+    flags = builder.constant(BUFFER_FLAGS, "i32")
+    base = conversion.address[op.operands[0]]
+    descriptor = builder.op("rocdl.make.buffer.rsrc", [base, stride, records, flags], BUFFER_POINTER)
+    conversion.address[op.results[0]] = (descriptor, None)
+
+
+def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    from mlir import ir
+
+    base, offset = conversion.address[op.operands[0]], op.operands[1]
+    spec: Ptr = of_mlir(op.operands[0].type)
+    if spec.space != "buffer":
+        moved = builder.op(
+            "llvm.getelementptr",
+            [base, offset],
+            GLOBAL_POINTER,
+            rawConstantIndices=ir.DenseI32ArrayAttr.get([-(2**31)]),
+            elem_type=ir.TypeAttr.get(parse_type(f"i{spec.dtype.bits}")),
+        )
+        conversion.address[op.results[0]] = moved
+        return
+    descriptor, before = base
+    if offset.type == parse_type("i64"):
+        offset = builder.op("arith.trunci", [offset], "i32")
+    scaled = builder.op("arith.muli", [offset, builder.constant(spec.dtype.bits // 8)], "i32")
+    total = scaled if before is None else builder.op("arith.addi", [before, scaled], "i32")
+    conversion.address[op.results[0]] = (descriptor, total)
+
+
+def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    spec: Ptr = of_mlir(op.operands[0].type)
+    address = conversion.address[op.operands[0]]
+    count, _ = shape_of(op.results[0])
+    if spec.space == "buffer":
+        value = _buffer_load(builder, address, spec.dtype, count)
+    else:
+        kind = vector_type(carrier(spec.dtype), count)
+        value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec.dtype))
+    if value.type != op.results[0].type:
+        value = builder.op("vector.bitcast", [value], op.results[0].type)
+    op.results[0].replace_all_uses_with(value)
+
+
+def _store(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    value, pointer = op.operands
+    spec: Ptr = of_mlir(pointer.type)
+    count, _ = shape_of(value)
+    kind = vector_type(carrier(spec.dtype), count)
+    if value.type != kind:
+        value = builder.op("vector.bitcast", [value], kind)
+    address = conversion.address[pointer]
+    if spec.space == "buffer":
+        _buffer_store(builder, address, value, spec.dtype, count)
+    else:
+        builder.op("llvm.store", [value, address], alignment=_alignment(spec.dtype))
+
+
+def _alignment(dtype: DType) -> Any:
+    from mlir import ir
+
+    return ir.IntegerAttr.get(parse_type("i64"), max(dtype.bits // 8, 1))
+
+
+def _pieces(dtype: DType, count: int) -> list[tuple[int, int]]:
+    """`count` elements as (first, elements) of pieces that a buffer instruction moves."""
+    pieces, first = [], 0
+    while first < count:
+        width = next(w for w in WIDTHS if w % dtype.bits == 0 and w // dtype.bits <= count - first)
+        pieces.append((first, width // dtype.bits))
+        first += width // dtype.bits
+    return pieces
+
+
+def _register(bits: int) -> str:
+    """The type in which a buffer instruction holds so many bits."""
+    return f"i{bits}" if bits <= 32 else f"vector<{bits // 32}xi32>"
+
+
+def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
+    if base is None:
+        return builder.constant(extra)
+    return base if extra == 0 else builder.op("arith.addi", [base, builder.constant(extra)], "i32")
+
+
+def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int) -> Any:
+    descriptor, base = address
+    whole = None
+    for first, size in _pieces(dtype, count):
+        offset = _byte_offset(builder, base, first * dtype.bits // 8)
+        zero = builder.constant(0)
+        raw = builder.op("rocdl.raw.ptr.buffer.load", [descriptor, offset, zero, zero], _register(size * dtype.bits))
+        part = builder.op("llvm.bitcast", [raw], vector_type(carrier(dtype), size))
+        whole = insert(builder, part, whole, first, count)
+    return whole
+
+
+def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, count: int) -> None:
+    descriptor, base = address
+    for first, size in _pieces(dtype, count):
+        part = extract(builder, value, first, size)
+        raw = builder.op("llvm.bitcast", [part], _register(size * dtype.bits))
+        offset = _byte_offset(builder, base, first * dtype.bits // 8)
+        zero = builder.constant(0)
+        builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])
+
+
+RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
+    "fly.from_llvm_ptr": _from_llvm_ptr,
+    "fly.to_llvm_ptr": _to_llvm_ptr,
+    "fly.make_buffer_ptr": _make_buffer_ptr,
+    "fly.add_offset": _add_offset,
+    "fly.ptr_load": _load,
+    "fly.copy_atom_load": _load,
+    "fly.ptr_store": _store,
+    "fly.copy_atom_store": _store,
+}

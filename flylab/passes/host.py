@@ -1,0 +1,152 @@
+"""What a launcher does on the host, read from its IR: which kernels it launches, over which grid, with which arguments.
+
+The launcher's arithmetic (grids computed from runtime integers) is turned into a Python expression once, so that a
+launch costs no interpretation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.errors import CompileError
+from flylab.passes.rewriter import operations, source_line
+
+Values = list[Any]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: the kernel's symbol, and functions of the host arguments that give its extents and operands.
+
+    `extents(values)` is (grid x, y, z, block x, y, z); `operands(values)` the kernel's arguments, where a tensor is
+    its address. `smem` is dynamic LDS in bytes.
+    """
+
+    kernel: str
+    extents: Callable[[Values], tuple[int, ...]]
+    operands: Callable[[Values], tuple[Any, ...]]
+    smem: int
+
+
+# The Python of each host operation; `w` wraps to the result's width.
+EXPRESSIONS = {
+    "arith.addi": "w({0} + {1}, {bits})",
+    "arith.subi": "w({0} - {1}, {bits})",
+    "arith.muli": "w({0} * {1}, {bits})",
+    "arith.divsi": "w(div({0}, {1}), {bits})",
+    "arith.remsi": "({0} - div({0}, {1}) * {1})",
+    "arith.divui": "w(u({0}, {bits}) // u({1}, {bits}), {bits})",
+    "arith.remui": "w(u({0}, {bits}) % u({1}, {bits}), {bits})",
+    "arith.andi": "({0} & {1})",
+    "arith.ori": "({0} | {1})",
+    "arith.xori": "({0} ^ {1})",
+    "arith.shli": "w({0} << {1}, {bits})",
+    "arith.shrsi": "({0} >> {1})",
+    "arith.shrui": "w(u({0}, {bits}) >> {1}, {bits})",
+    "arith.maxsi": "max({0}, {1})",
+    "arith.minsi": "min({0}, {1})",
+    "arith.select": "({1} if {0} else {2})",
+    "arith.index_cast": "{0}",
+    "arith.extsi": "{0}",
+    "arith.extui": "u({0}, {from_bits})",
+    "arith.trunci": "w({0}, {bits})",
+}
+PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
+UNSIGNED_PREDICATES = {6: "<", 7: "<=", 8: ">", 9: ">="}
+
+
+def wrap(value: int, bits: int) -> int:
+    """An integer as a signed number of so many bits."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def unsigned(value: int, bits: int) -> int:
+    """The unsigned reading of a signed number of so many bits."""
+    return value & ((1 << bits) - 1)
+
+
+def divide(a: int, b: int) -> int:
+    """Division towards zero. Raises `CompileError` for a divisor of 0."""
+    if b == 0:
+        raise CompileError("the launcher divides by zero", hint="check the extent that it divides by")
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+NAMES = {"w": wrap, "u": unsigned, "div": divide, "max": max, "min": min}
+
+
+def _bits(value: Any) -> int:
+    text = str(value.type)
+    return 64 if text == "index" or not text.startswith("i") else int(text[1:])
+
+
+class _Reader:
+    """Host values as Python expressions over the list `a` of the launcher's arguments."""
+
+    def __init__(self, function: Any):
+        self.text = {argument: f"a[{i}]" for i, argument in enumerate(function.regions[0].blocks[0].arguments)}
+
+    def read(self, op: Any) -> None:
+        if not op.results:
+            return
+        inputs = [self.text[v] for v in op.operands]
+        self.text[op.results[0]] = self._expression(op, inputs)
+
+    def _expression(self, op: Any, inputs: list[str]) -> str:
+        from mlir import ir
+
+        if op.name == "arith.constant":
+            value = op.attributes["value"]
+            if isinstance(value, (ir.IntegerAttr, ir.FloatAttr)):
+                return repr(value.value)
+            return str(value) == "true" and "1" or "0"
+        if op.name == "llvm.getelementptr":
+            width = int(str(ir.TypeAttr(op.attributes["elem_type"]).value)[1:]) // 8
+            offset = inputs[1] if len(inputs) > 1 else str(list(op.attributes["rawConstantIndices"])[0])
+            return f"({inputs[0]} + {offset} * {width})"
+        if op.name == "arith.cmpi":
+            number = ir.IntegerAttr(op.attributes["predicate"]).value
+            if number in UNSIGNED_PREDICATES:
+                bits = _bits(op.operands[0])
+                return f"(u({inputs[0]}, {bits}) {UNSIGNED_PREDICATES[number]} u({inputs[1]}, {bits}))"
+            return f"({inputs[0]} {PREDICATES[number]} {inputs[1]})"
+        rule = EXPRESSIONS.get(op.name)
+        if rule is None:
+            raise CompileError(
+                f"the launcher computes with {op.name}, which only a kernel can",
+                where=source_line(op.location),
+                hint="a launcher computes grids from integers; move other arithmetic into the kernel",
+            )
+        from_bits = _bits(op.operands[0])
+        return rule.format(*inputs, bits=_bits(op.results[0]), from_bits=from_bits)
+
+    def function(self, values: list[Any]) -> Callable[[Values], tuple[Any, ...]]:
+        items = "".join(self.text[v] + ", " for v in values)
+        return eval(f"lambda a: ({items})", dict(NAMES))  # type: ignore[no-any-return]
+
+
+def read_launches(module: Any) -> list[Launch]:
+    """The launches of the module's launcher, in order. Raises `CompileError` for host code that is no launch plan."""
+    from mlir import ir
+
+    launches: list[Launch] = []
+    for function in (op.operation for op in module.body.operations):
+        if function.name != "func.func":
+            continue
+        reader = _Reader(function)
+        for op in operations(function):
+            if op.name != "gpu.launch_func":
+                reader.read(op)
+                continue
+            operands = list(op.operands)
+            segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+            has_smem = segments[10]
+            smem = int(eval(reader.text[operands[6]])) if has_smem else 0
+            kernel = str(op.attributes["kernel"]).split("@")[-1]
+            arguments = operands[6 + has_smem :]
+            launches.append(Launch(kernel, reader.function(operands[:6]), reader.function(arguments), smem))
+    return launches

@@ -1,0 +1,99 @@
+"""The way from traced IR to LLVM's dialect: the steps in order, and running them with or without a recording.
+
+The names and the order are the reference's. Each step is a pass of ours or a textual pipeline of upstream passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.errors import CompileError
+from flylab.passes.atom_call_to_ssa_form import AtomCallToSsaForm
+from flylab.passes.canonicalize import Canonicalize
+from flylab.passes.convert_fly_to_rocdl import ConvertFlyToRocdl
+from flylab.passes.host import Launch, read_launches
+from flylab.passes.layout_lowering import LayoutLowering
+from flylab.passes.promote_regmem import PromoteRegmem
+from flylab.passes.recording import Stage
+from flylab.passes.rewrite_func_signature import RewriteFuncSignature
+from flylab.passes.rewriter import Pass, source_line
+from flylab.passes.take_kernels import TakeKernels
+from flylab.targets import Target
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A step of MLIR's own passes, as a textual pipeline; `{arch}` stands for the chip."""
+
+    name: str
+    pipeline: str
+
+
+STEPS: tuple[Pass | Upstream, ...] = (
+    RewriteFuncSignature(),
+    Canonicalize(),
+    LayoutLowering(),
+    Upstream("canonicalize", "canonicalize"),
+    AtomCallToSsaForm(),
+    PromoteRegmem(),
+    ConvertFlyToRocdl(),
+    Upstream("canonicalize", "canonicalize"),
+    Upstream(
+        "convert-scf-to-cf, cse, convert-gpu-to-rocdl",
+        "gpu.module(convert-scf-to-cf,cse,convert-gpu-to-rocdl{{chipset={arch} runtime=HIP}})",
+    ),
+    TakeKernels(),
+    Upstream(
+        "convert to LLVM",
+        "convert-cf-to-llvm,convert-vector-to-llvm,convert-arith-to-llvm,convert-func-to-llvm,"
+        "convert-ub-to-llvm,reconcile-unrealized-casts",
+    ),
+    Upstream(
+        "ensure-debug-info-scope-on-llvm-func", "ensure-debug-info-scope-on-llvm-func{{emission-kind=LineTablesOnly}}"
+    ),
+)
+HOST_IS_READ_BEFORE = TakeKernels
+
+
+def run(module: Any, target: Target, stages: list[Stage] | None = None) -> list[Launch]:
+    """Run every step on a traced module, in place (in the entered MLIR context); the launches of its launcher.
+
+    With `stages`, the text after each step is appended to it. Raises `CompileError` where a step refuses.
+    """
+    launches: list[Launch] = []
+    before = stages[-1].text if stages else ""
+    for step in STEPS:
+        if isinstance(step, HOST_IS_READ_BEFORE):
+            launches = read_launches(module)
+        _run_step(step, module, target)
+        if stages is not None:
+            stages.append(stage_of(step.name, module, before))
+            before = stages[-1].text
+    return launches
+
+
+def _run_step(step: Pass | Upstream, module: Any, target: Target) -> None:
+    if isinstance(step, Pass):
+        step.run(module)
+        return
+    from mlir.ir import MLIRError
+    from mlir.passmanager import PassManager
+
+    try:
+        PassManager.parse(f"builtin.module({step.pipeline.format(arch=target.arch)})").run(module.operation)
+    except MLIRError as error:
+        first = error.error_diagnostics[0] if error.error_diagnostics else None
+        raise CompileError(
+            f"{step.name}: {first.message if first else error}",
+            where=source_line(first.location) if first else None,
+            hint="this kernel's IR is not accepted by MLIR: please report it",
+        ) from None
+
+
+def stage_of(name: str, module: Any, before: str | None) -> Stage:
+    """The module's text as a stage, each line with the Python line that it came from."""
+    from flylab.passes.printing import text_with_lines
+
+    text, lines = text_with_lines(module)
+    return Stage(name, "mlir", text, lines, changed=before is None or text != before)

@@ -1,0 +1,117 @@
+"""What every pass of ours shares: the operations in order, and replacing them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.dialect.operations import build
+from flylab.dtypes import DType
+from flylab.errors import CompileError, SourceLine
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass: its name in the pipeline, and `run`, which changes a module in place."""
+
+    name: str
+
+    def run(self, module: Any) -> None:
+        """Run on a builtin.module."""
+        raise CompileError(f"pass {self.name} does nothing")
+
+
+def operations(root: Any) -> list[Any]:
+    """Every operation inside `root`, outer before inner, in program order."""
+    found: list[Any] = []
+    _gather(root, found)
+    return found
+
+
+def _gather(op: Any, found: list[Any]) -> None:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                inner = inner.operation
+                found.append(inner)
+                _gather(inner, found)
+
+
+def functions(module: Any) -> Iterator[Any]:
+    """The `func.func`s and `gpu.func`s of a module."""
+    return (op for op in operations(module.operation) if op.name in ("func.func", "gpu.func"))
+
+
+class Builder:
+    """Makes operations just before a given one, with its location."""
+
+    def __init__(self, before: Any):
+        from mlir import ir
+
+        self.before = before
+        self.point = ir.InsertionPoint(before)
+
+    def fly(self, name: str, operands: list[Any], results: list[Any], **attributes: Any) -> Any:
+        """A Fly operation; its first result."""
+        with self.point:
+            return build(f"fly.{name}", operands, results, attributes, loc=self.before.location)
+
+    def op(self, name: str, operands: list[Any], result: Any = None, **attributes: Any) -> Any:
+        """An operation of an upstream dialect with at most one result (given by type, or as text); its result."""
+        from mlir import ir
+
+        types = [] if result is None else [result if isinstance(result, ir.Type) else parse_type(result)]
+        with self.point:
+            made = ir.Operation.create(
+                name, results=types, operands=operands, attributes=attributes, loc=self.before.location
+            )
+        return made.results[0] if types else None
+
+    def constant(self, value: int, kind: str = "i32") -> Any:
+        """An integer constant."""
+        from mlir import ir
+
+        return self.op("arith.constant", [], kind, value=ir.IntegerAttr.get(parse_type(kind), value))
+
+
+_types: dict[str, Any] = {}
+
+
+def parse_type(text: str) -> Any:
+    """An upstream type from its text (remembered: parsing costs more than anything else here)."""
+    found = _types.get(text)
+    if found is None:
+        from mlir import ir
+
+        found = _types[text] = ir.Type.parse(text)
+    return found
+
+
+def erase(ops: list[Any]) -> None:
+    """Erase operations whose uses are only among themselves, last first."""
+    for op in reversed(ops):
+        op.erase()
+
+
+def unused(op: Any) -> bool:
+    """True where no result of an operation is used."""
+    return all(next(iter(result.uses), None) is None for result in op.results)
+
+
+def source_line(location: Any) -> SourceLine | None:
+    """The user's line of an MLIR location, or None where it came from none."""
+    while location.is_a_name():
+        location = location.child_loc
+    if location.is_a_fused():
+        return next((line for line in map(source_line, location.locations) if line), None)
+    if location.is_a_callsite():
+        return source_line(location.callee)
+    if location.is_a_file():
+        return SourceLine.of(location.filename, location.start_line, location.start_col - 1)
+    return None
+
+
+def carrier(dtype: DType) -> str:
+    """The MLIR type that holds an element in memory operations: LLVM has no floats below 16 bits, so their bits."""
+    return f"i{dtype.bits}" if dtype.is_float and dtype.bits < 16 else dtype.mlir

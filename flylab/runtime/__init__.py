@@ -1,0 +1,1 @@
+"""Running what was compiled: the choice of a device, launch arguments, and the launch itself."""

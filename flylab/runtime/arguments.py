@@ -1,0 +1,212 @@
+"""Launch arguments: what each is (which decides the compilation), and its value (which goes to the device)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
+from flylab.compiler.trace import HostArgument
+from flylab.dialect.types import MemRef
+from flylab.dtypes import BOOL, DType, of_numpy
+from flylab.errors import ArgumentError, FlylabError
+from flylab.expr.numeric import CLASSES, Numeric
+from flylab.expr.promotion import integer_range
+from flylab.expr.typing import Stream
+from flylab.layout import Layout
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory behind a tensor argument: its first element's address, the bytes it spans, and whether it is writable.
+
+    The span starts at `start`, which is below `address` where a stride is negative.
+    """
+
+    name: str
+    address: int
+    start: int
+    nbytes: int
+    writable: bool
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One bound argument: the description that keys the compilation, the launch value, the memory of a tensor."""
+
+    host: HostArgument
+    value: Any
+    memory: Memory | None = None
+
+
+def bind(parameter: Parameter, value: Any) -> Bound:
+    """Match a launch argument with its parameter.
+
+    Raises `ArgumentError`, in the user's names, for what does not fit.
+    """
+    kind = parameter.kind
+    if kind == INFERRED:
+        kind = _infer(value)
+    if kind == TENSOR:
+        return _tensor(parameter.name, value)
+    if kind == NUMBER:
+        return _number(parameter, value)
+    if kind == STREAM:
+        return Bound(HostArgument(parameter.name, STREAM, Stream()), value)
+    return _constexpr(parameter, value)
+
+
+def _infer(value: Any) -> str:
+    if _is_array(value):
+        return TENSOR
+    if isinstance(value, Stream):
+        return STREAM
+    return NUMBER if isinstance(value, Numeric) else CONSTEXPR
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__") or hasattr(value, "data_ptr")
+
+
+def _tensor(name: str, value: Any) -> Bound:
+    if hasattr(value, "data_ptr"):
+        described = _of_torch(name, value)
+    elif hasattr(value, "__array_interface__"):
+        described = _of_numpy(name, value)
+    elif hasattr(value, "__dlpack__"):
+        import numpy
+
+        described = _of_numpy(name, numpy.from_dlpack(value))
+    else:
+        raise ArgumentError(
+            f"'{name}' is an fx.Tensor, and gets a {type(value).__name__}",
+            hint="pass a torch tensor, a numpy array, or anything with __dlpack__",
+        )
+    dtype, shape, strides, address, writable = described
+    if 0 in shape:
+        raise ArgumentError(f"'{name}' has shape {shape}: no elements", hint="launch only where there is data")
+    layout = Layout(shape[0], strides[0]) if len(shape) == 1 else Layout(shape, strides) if shape else Layout(1, 0)
+    size = dtype.bits // 8
+    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    memory = Memory(name, address, address + low * size, (high - low + 1) * size, writable)
+    return Bound(HostArgument(name, TENSOR, MemRef(dtype, "global", layout)), address, memory)
+
+
+Described = tuple[DType, tuple[int, ...], tuple[int, ...], int, bool]
+
+
+def _of_torch(name: str, tensor: Any) -> Described:
+    if tensor.device.type != "cpu":
+        raise ArgumentError(
+            f"'{name}' is on {tensor.device}, and the software device reads the CPU's memory", hint=f"pass {name}.cpu()"
+        )
+    if tensor.layout is not _torch().strided:
+        raise ArgumentError(f"'{name}' is a {tensor.layout} tensor", hint=f"pass {name}.to_dense()")
+    dtype = _dtype(name, str(tensor.dtype).removeprefix("torch."))
+    return dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.data_ptr(), True
+
+
+def _torch() -> Any:
+    import torch
+
+    return torch
+
+
+def _of_numpy(name: str, array: Any) -> Described:
+    dtype = _dtype(name, str(array.dtype))
+    if not array.dtype.isnative:
+        raise ArgumentError(
+            f"'{name}' has dtype {array.dtype.str}, of the other byte order",
+            hint=f"pass {name}.astype({name}.dtype.newbyteorder('='))",
+        )
+    size = array.dtype.itemsize
+    if any(s % size for s in array.strides):
+        raise ArgumentError(
+            f"'{name}' has strides of {array.strides} bytes, no whole number of {size}-byte elements",
+            hint=f"pass numpy.ascontiguousarray({name})",
+        )
+    strides = tuple(s // size for s in array.strides)
+    return dtype, tuple(array.shape), strides, array.__array_interface__["data"][0], array.flags.writeable
+
+
+def _dtype(name: str, text: str) -> DType:
+    try:
+        found = of_numpy(text)
+    except FlylabError as error:
+        raise ArgumentError(f"'{name}': {error.message}", hint=error.hint) from None
+    if found.bits % 8 or found.kind == BOOL:
+        raise ArgumentError(
+            f"'{name}' holds {text}, and tensors of {found} are not there yet",
+            hint=f"pass its bytes: {name}.view('uint8')",
+        )
+    return found
+
+
+def _number(parameter: Parameter, value: Any) -> Bound:
+    cls = parameter.numeric or type(value)
+    if isinstance(value, Numeric):
+        value = value.value
+    elif hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    dtype = cls.dtype
+    if dtype.is_float:
+        good, expected = isinstance(value, (int, float)), "a number"
+    elif dtype.kind == BOOL:
+        good, expected = isinstance(value, bool), "True or False"
+    else:
+        low, high = integer_range(dtype)
+        good = isinstance(value, int) and low <= value <= high
+        expected = f"an integer from {low} to {high}"
+    if not good:
+        raise ArgumentError(f"'{parameter}' gets {value!r} (a {type(value).__name__})", hint=f"pass {expected}")
+    return Bound(HostArgument(parameter.name, NUMBER, CLASSES[dtype.name]), value)
+
+
+def _constexpr(parameter: Parameter, value: Any) -> Bound:
+    wanted = parameter.constexpr_type
+    if isinstance(value, Numeric) and value.is_static:
+        value = value.value
+    if isinstance(wanted, type) and not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
+        raise ArgumentError(
+            f"'{parameter}' gets {value!r} (a {type(value).__name__})",
+            hint=f"pass a {wanted.__name__}: it is a constant of the compilation",
+        )
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"'{parameter}' gets a {type(value).__name__}, which can change after compiling",
+            hint="pass something hashable: a tuple instead of a list",
+        ) from None
+    return Bound(HostArgument(parameter.name, CONSTEXPR, value), value)
+
+
+FORMATS = {
+    ("int", 8): "b",
+    ("int", 16): "h",
+    ("int", 32): "i",
+    ("int", 64): "q",
+    ("uint", 8): "B",
+    ("uint", 16): "H",
+    ("uint", 32): "I",
+    ("uint", 64): "Q",
+    ("float", 32): "f",
+    ("float", 64): "d",
+    ("bool", 1): "?",
+}
+
+
+def pack_number(value: Any, dtype: DType) -> bytes:
+    """The bytes of a number as a kernel argument.
+
+    >>> pack_number(-2, CLASSES["Int32"].dtype).hex()
+    'feffffff'
+    """
+    code = FORMATS.get((dtype.kind, dtype.bits))
+    if code:
+        return struct.pack("<" + code, value)
+    import numpy
+
+    return numpy.array(value, dtype.to_numpy()).tobytes()

@@ -1,0 +1,139 @@
+"""One compilation: everything the compiler made for one launcher, one set of argument kinds and one chip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from flylab.codegen import amdgpu, hsaco
+from flylab.codegen import llvm as llvm_ir
+from flylab.codegen.isa import Isa
+from flylab.compiler.inspection import Text, show
+from flylab.compiler.kernel import TracedFunction
+from flylab.compiler.trace import HostArgument, trace
+from flylab.dialect.context import entered
+from flylab.dtypes import DType
+from flylab.passes import pipeline
+from flylab.passes.host import Launch
+from flylab.passes.recording import Stage
+from flylab.targets import Target
+
+
+@dataclass
+class Compiled:
+    """What one compilation gives. `launches` is what the launcher does on the host; the texts are made when asked."""
+
+    launcher: TracedFunction
+    target: Target
+    opt_level: int
+    arguments: list[HostArgument]
+    launches: list[Launch]
+    functions: dict[str, TracedFunction]
+    """Kernel symbol -> the kernel."""
+    operand_types: dict[str, list[DType | None]]
+    """Kernel symbol -> the number format of each runtime argument, None for a tensor's address."""
+    llvm: str
+    assembly: str
+    traced: Any
+    """The traced module, kept to show what each pass does to it."""
+
+    @cached_property
+    def isa(self) -> Isa:
+        """The ISA as data."""
+        return Isa.parse(self.assembly)
+
+    @cached_property
+    def program(self) -> Any:
+        """The ISA as the software device runs it."""
+        from flylab.emulator import Program
+
+        return Program(self.isa)
+
+    @cached_property
+    def object_code(self) -> bytes:
+        """The relocatable ELF object."""
+        return amdgpu.object_code(self.llvm, self.target, self.opt_level)
+
+    @cached_property
+    def hsaco(self) -> bytes:
+        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
+        return hsaco.link(self.object_code)
+
+    def save_hsaco(self, path: str | Path) -> Path:
+        """Write the loadable code object to a file; its path."""
+        path = Path(path)
+        path.write_bytes(self.hsaco)
+        return path
+
+    @cached_property
+    def recording(self) -> list[Stage]:
+        """The traced IR and the text after each pass: the pipeline run again, this time recorded."""
+        with entered():
+            from mlir import ir
+
+            text = self.traced.operation.get_asm(enable_debug_info=True)
+            module = ir.Module.parse(text)
+            stages = [pipeline.stage_of("ir", module, None)]
+            pipeline.run(module, self.target, stages)
+        return stages
+
+    def stages(self, function: TracedFunction | None = None) -> Iterator[Stage]:
+        """Every stage, from the Python source of `function` (the first kernel by default) to the ISA."""
+        function = function or next(iter(self.functions.values()))
+        source, rewritten = function.source, function.rewritten
+        numbers = range(source.first_line, source.first_line + len(source.text.splitlines()))
+        yield Stage("source", "python", source.text, tuple(numbers))
+        yield Stage("rewritten", "python", rewritten.text, rewritten.lines)
+        yield from self.recording
+        yield Stage("llvm", "llvm", *llvm_ir.readable(self.llvm))
+        yield Stage("isa", "isa", *amdgpu.readable(self.assembly, source.file))
+
+    def show(self, what: str = "passes") -> Text:
+        """The text of one stage: "source", "rewritten", "ir", "passes", "llvm", "isa", or a pass's name."""
+        return show(list(self.stages()), what)
+
+    def dump(self, folder: Path) -> Path:
+        """Write a numbered `.mlir` file for each stage, the LLVM IR and `final_isa.s` below `folder`; the folder made."""
+        place, count = folder / self.launcher.name, 0
+        while place.exists():
+            count += 1
+            place = folder / f"{self.launcher.name}_{count}"
+        place.mkdir(parents=True)
+        for number, stage in enumerate(self.recording):
+            name = "".join(c if c.isalnum() else "-" for c in stage.name)
+            (place / f"{number:02}_{name}.mlir").write_text(stage.text + "\n")
+        (place / "final_llvm.ll").write_text(self.llvm)
+        (place / "final_isa.s").write_text(self.assembly)
+        return place
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        from flylab.runtime.launch import run
+
+        return run(self, args, named)
+
+    def __repr__(self) -> str:
+        kernels = ", ".join(self.functions)
+        return f"<compiled {self.launcher.name} for {self.target}: {kernels}>"
+
+
+def build(launcher: TracedFunction, arguments: list[HostArgument], target: Target, opt_level: int) -> Compiled:
+    """Compile a launcher: trace, passes, LLVM IR, ISA.
+
+    Raises `TraceError` or `CompileError`, placed at the user's line.
+    """
+    with entered():
+        traced = trace(launcher, arguments, target)
+        kept = traced.module.operation.clone()
+        launches = pipeline.run(traced.module, target)
+        text = llvm_ir.translate(traced.module)
+    assembly = amdgpu.assembly(text, target, opt_level)
+    functions: dict[str, TracedFunction] = dict(traced.kernels)
+    made = Compiled(
+        launcher, target, opt_level, arguments, launches, functions, traced.operand_types, text, assembly, kept
+    )
+    for function in (launcher, *functions.values()):
+        function.last = made
+    return made

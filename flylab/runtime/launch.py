@@ -1,0 +1,136 @@
+"""A launch: bind the arguments, find or make the compilation, and run what the launcher launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flylab import settings
+from flylab.compiler.dependencies import Dependencies
+from flylab.compiler.jit import Launcher
+from flylab.compiler.signature import TENSOR
+from flylab.errors import CompileError, FlylabError, TraceError
+from flylab.expr.gpu import MAX_GRID
+from flylab.expr.location import of_traceback
+from flylab.runtime import emulated
+from flylab.runtime.arguments import Bound, Memory, bind, pack_number
+from flylab.runtime.compiled import Compiled, build
+from flylab.runtime.device import Device, current
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a launch did: the device, the compilation, and the device's report of each kernel launched."""
+
+    device: Device
+    compiled: Compiled
+    reports: tuple[Any, ...]
+
+    def show(self) -> str:
+        """One line a kernel: what was counted, with the word for where the numbers come from."""
+        names = [launch.kernel for launch in self.compiled.launches]
+        return "\n".join(f"{n} on {self.device}: {r}" for n, r in zip(names, self.reports, strict=True))
+
+    __repr__ = show
+
+
+def call(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
+    """Launch: what calling an @flyc.jit function does."""
+    device = current()
+    bound = _bind(launcher, args, named)
+    return _execute(device, find(launcher, bound, device), bound)
+
+
+def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Compiled:
+    """Compile for the current device without running."""
+    return find(launcher, _bind(launcher, args, named), current())
+
+
+def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
+    """Run a compilation on arguments of the kinds that it was compiled for.
+
+    Raises `TraceError` where one is of another kind (another shape, format or constant).
+    """
+    launcher = compiled.launcher
+    bound = _bind(launcher, args, named)
+    for mine, given in zip(compiled.arguments, bound, strict=True):
+        if mine != given.host:
+            raise TraceError(
+                f"'{mine.name}' was compiled for {mine.spec}, and gets {given.host.spec}",
+                hint="call the launcher itself, which compiles what its arguments need",
+            )
+    return _execute(Device(current().kind, compiled.target), compiled, bound)
+
+
+def _bind(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:
+    values = launcher.signature.bind(args, named)
+    return [bind(p, values[p.name]) for p in launcher.signature.parameters]
+
+
+def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
+    """The compilation for these argument kinds: one made before, where nothing that it read has changed, or a new one."""
+    level = settings.opt_level()
+    hosts = [b.host for b in bound]
+    key = (device.target.arch, level, tuple((type(h.spec), h.spec) for h in hosts if h.kind != "stream"))
+    known = launcher.specialisations.get(key)
+    if known is not None and known[1].unchanged():
+        return known[0]  # type: ignore[no-any-return]
+    try:
+        made = build(launcher, hosts, device.target, level)
+    except FlylabError as error:
+        raise error.at(of_traceback(error.__traceback__)) from error.__cause__
+    launcher.specialisations[key] = (made, Dependencies.of(launcher, *made.functions.values()))
+    if settings.DUMP_IR.flag():
+        made.dump(Path(settings.DUMP_DIR.text()))
+    return made
+
+
+def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
+    values = [b.value for b in bound if b.host.kind in (TENSOR, "number")]
+    memories = [b.memory for b in bound if b.memory is not None]
+    reports = []
+    for launch in compiled.launches:
+        extents = launch.extents(values)
+        _check_extents(compiled, launch.kernel, extents)
+        operands = launch.operands(values)
+        kernarg = _pack(compiled, launch.kernel, operands)
+        reports.append(_launch(compiled, launch.kernel, extents, kernarg, memories, launch.smem))
+    return Run(device, compiled, tuple(reports))
+
+
+def _launch(
+    compiled: Compiled, kernel: str, extents: tuple[int, ...], kernarg: bytes, memories: list[Memory], smem: int
+) -> Any:
+    return emulated.launch(compiled, kernel, extents[:3], extents[3:], kernarg, memories, smem)
+
+
+def _check_extents(compiled: Compiled, kernel: str, extents: tuple[int, ...]) -> None:
+    for axis, (extent, most) in enumerate(zip(extents[:3], MAX_GRID, strict=True)):
+        if not 1 <= extent <= most:
+            raise TraceError(
+                f"launch of '{kernel}': grid {extents[:3]}, extent {'xyz'[axis]} must be 1 to {most}",
+                where=compiled.launcher.signature.where(),
+                hint="check how the launcher computes its grid",
+            )
+    threads = extents[3] * extents[4] * extents[5]
+    if min(extents[3:]) < 1 or threads > compiled.target.max_workgroup:
+        raise TraceError(
+            f"launch of '{kernel}': block {extents[3:]} has {threads} threads",
+            where=compiled.launcher.signature.where(),
+            hint=f"a block has 1 to {compiled.target.max_workgroup} threads",
+        )
+
+
+def _pack(compiled: Compiled, kernel: str, operands: tuple[Any, ...]) -> bytes:
+    """The kernel-argument bytes, laid out as the code object's metadata says."""
+    info = compiled.isa.kernels[kernel]
+    slots = [a for a in info.args if not a.hidden]
+    kinds = compiled.operand_types[kernel]
+    if len(slots) != len(operands):
+        raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
+    packed = bytearray(info.kernarg_size)
+    for slot, value, dtype in zip(slots, operands, kinds, strict=True):
+        data = value.to_bytes(8, "little") if dtype is None else pack_number(value, dtype)
+        packed[slot.offset : slot.offset + len(data)] = data
+    return bytes(packed)

@@ -1,0 +1,51 @@
+"""Environment variables: one row each, read when they are needed.
+
+`FLYLAB_` names win over their `FLYDSL_` aliases.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from flylab.errors import FlylabError
+
+TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable: its name without the prefix, its default, and what it does."""
+
+    name: str
+    default: str
+    meaning: str
+
+    def text(self) -> str:
+        """The value: of `FLYLAB_<name>`, else of `FLYDSL_<name>`, else the default."""
+        for prefix in ("FLYLAB_", "FLYDSL_"):
+            value = os.environ.get(prefix + self.name)
+            if value is not None:
+                return value
+        return self.default
+
+    def flag(self) -> bool:
+        """The value as a yes or no. Raises `FlylabError` for a word that is neither."""
+        value = self.text().lower()
+        if value not in TRUE + FALSE:
+            raise FlylabError(f"FLYLAB_{self.name}={value!r} is neither yes nor no", hint="use 1 or 0")
+        return value in TRUE
+
+
+DUMP_IR = Setting("DUMP_IR", "0", "write the IR after each step, and the ISA, of each compilation")
+DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", "the folder for FLYLAB_DUMP_IR")
+OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", "optimisation level of LLVM, 0 to 3")
+DEVICE = Setting("DEVICE", "", "the device: hip, hip:1, emulated, emulated:gfx950")
+
+
+def opt_level() -> int:
+    """LLVM's optimisation level, 0 to 3. Raises `FlylabError` for anything else."""
+    text = OPT_LEVEL.text()
+    if text not in ("0", "1", "2", "3"):
+        raise FlylabError(f"FLYLAB_COMPILE_OPT_LEVEL={text!r}", hint="use 0, 1, 2 or 3")
+    return int(text)
