@@ -6,8 +6,8 @@ makes .venv-peer with the packages of the extra `peer` and runs this file with `
 
 Both compile the same text, cold/vector_add.py, with `flylab` replaced by `flydsl` in the imports of the peer's copy.
 Each number is from a process of its own, caches off, ours and the peer's in turn, after one untimed process each. The
-clock runs from the launch call on plain torch tensors to its return, and nothing is executed. What the call makes: the
-peer a linked code object (through lld), ours the ISA and the object. Imports are not counted in either.
+clock runs over `flyc.compile(launcher, *tensors, size)`, which executes nothing. What it makes: the peer a linked code
+object (through lld), ours the ISA and the object. Imports are not counted in either.
 
 The peer compiles without a GPU when it is told the chip and finds an lld and two bitcode files in a ROCm folder: this
 script lays such a folder, from the wheel `iree-base-compiler` of the peer's environment, in a temporary directory.

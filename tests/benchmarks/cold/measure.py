@@ -24,5 +24,5 @@ if __name__ == "__main__":
             importlib.import_module(name)
     a, b, c = (torch.ones(4096) for _ in range(3))
     start = time.perf_counter()
-    launcher(a, b, c, 4096)
+    vector_add.flyc.compile(launcher, a, b, c, 4096)
     print((time.perf_counter() - start) * 1e3)
