@@ -11,6 +11,7 @@ import ast
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from flylab.compiler.source import Source
@@ -48,12 +49,26 @@ HOOK = "__flylab__"
 
 @dataclass(frozen=True)
 class Rewritten:
-    """The rewritten function as Python text, and the user's line for each line of it."""
+    """A rewritten function. Its text is only made when someone looks at it."""
 
     source: Source
     tree: ast.FunctionDef
-    text: str
-    lines: tuple[int | None, ...]
+
+    @cached_property
+    def text(self) -> str:
+        """The function as Python text."""
+        return ast.unparse(self.tree)
+
+    @cached_property
+    def lines(self) -> tuple[int | None, ...]:
+        """The user's line of each line of the text."""
+        # Both trees have the same statements in the same order.
+        lines: list[int | None] = [None] * len(self.text.splitlines())
+        ours = [n for n in ast.walk(ast.parse(self.text).body[0]) if isinstance(n, ast.stmt)]
+        theirs = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt)]
+        for mine, original in zip(ours, theirs, strict=True):
+            lines[mine.lineno - 1] = original.lineno
+        return tuple(lines)
 
     def __str__(self) -> str:
         return self.text
@@ -157,18 +172,7 @@ def rewrite(source: Source) -> Rewritten:
     tree = source.parse()
     tree.decorator_list = []
     tree.body = [_Rewriter(source).visit(statement) for statement in tree.body]
-    text = ast.unparse(tree)
-    return Rewritten(source, tree, text, _line_map(tree, text))
-
-
-def _line_map(tree: ast.FunctionDef, text: str) -> tuple[int | None, ...]:
-    """The user's line of each line of the unparsed text: both trees have the same statements in the same order."""
-    lines: list[int | None] = [None] * len(text.splitlines())
-    ours = [n for n in ast.walk(ast.parse(text).body[0]) if isinstance(n, ast.stmt)]
-    theirs = [n for n in ast.walk(tree) if isinstance(n, ast.stmt)]
-    for mine, original in zip(ours, theirs, strict=True):
-        lines[mine.lineno - 1] = original.lineno
-    return tuple(lines)
+    return Rewritten(source, tree)
 
 
 def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -186,7 +190,6 @@ def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[
         decorator_list=[],
         type_params=[],
     )
-    rewritten.tree.returns = None
     module = ast.fix_missing_locations(ast.Module([factory], []))
     code = _code_named(compile(module, rewritten.source.file, "exec"), rewritten.tree.name)
     cells = dict(zip(free, original.__closure__ or (), strict=True))

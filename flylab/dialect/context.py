@@ -13,6 +13,9 @@ from typing import Any
 
 from flylab.errors import ToolchainError
 
+CREATED = ("arith", "func", "gpu", "llvm", "math", "rocdl", "scf", "ub", "vector", "irdl")
+"""The dialects whose operations tracing and our passes create."""
+
 _lock = threading.RLock()
 _context: Any = None
 _declaration: Any = None  # The IRDL module: dropping it would drop the dialect's definitions.
@@ -32,8 +35,11 @@ def _make() -> Any:
     from flylab.dialect.operations import irdl_text
 
     _mlir.globals.append_dialect_search_prefix("flylab.dialect.bindings")
-    context = ir.Context()
+    # Loading every dialect that MLIR has would cost 8 ms; a parser or a pass loads what else it needs.
+    context = ir.Context(load_on_create_dialects=[])
     context.enable_multithreading(False)
+    for name in CREATED:
+        context.get_dialect_descriptor(name)
     with context, ir.Location.unknown():
         _declaration = ir.Module.parse(irdl_text())
         irdl.load_dialects(_declaration)
