@@ -5,9 +5,10 @@
 makes .venv-peer with the packages of the extra `peer` and runs this file with `--peer-python .venv-peer/bin/python`.
 
 Both compile the same text, cold/vector_add.py, with `flylab` replaced by `flydsl` in the imports of the peer's copy.
-Each number is from a process of its own, caches off, ours and the peer's in turn, after one untimed process each. The
-clock runs over `flyc.compile(launcher, *tensors, size)`, which executes nothing. What it makes: the peer a linked code
-object (through lld), ours the ISA and the object. Imports are not counted in either.
+Each number is from a process of its own, caches off, the rows in turn, after an untimed process each. The clock runs
+over `flyc.compile(launcher, *tensors, size)`, which executes nothing. The peer makes a linked code object; ours makes
+the ISA, which the software device runs, and a linked code object when it is asked to (the row `hsaco`, with the peer's
+lld). Imports are not counted, except in the row `lazy`, where MLIR and LLVM are imported by the call itself.
 
 The peer compiles without a GPU when it is told the chip and finds an lld and two bitcode files in a ROCm folder: this
 script lays such a folder, from the wheel `iree-base-compiler` of the peer's environment, in a temporary directory.
@@ -48,15 +49,15 @@ class Side:
             sys.exit(f"{self.name} failed:\n{done.stderr[-3000:]}")
         return done.stdout
 
-    def milliseconds(self, launcher: str, *flags: str) -> float:
-        """The time of one cold compile, which is the last line of the output."""
-        return float(self.run(launcher, *flags).split()[-1])
+    def milliseconds(self, launcher: str, mode: str) -> float:
+        """The time of one cold compile, which is the last word of the output."""
+        return float(self.run(launcher, mode).split()[-1])
 
     def instructions(self, launcher: str) -> int:
         """The number of instructions in final_isa.s of an untimed run, which also shows that a compile takes place."""
         with tempfile.TemporaryDirectory() as dumps:
             prefix = self.name.upper()
-            self.run(launcher, **{f"{prefix}_DUMP_IR": "1", f"{prefix}_DUMP_DIR": dumps})
+            self.run(launcher, "isa", **{f"{prefix}_DUMP_IR": "1", f"{prefix}_DUMP_DIR": dumps})
             listings = list(Path(dumps).rglob("*final_isa.s"))
             if len(listings) != 1:
                 sys.exit(f"{self.name} wrote {len(listings)} files final_isa.s for {launcher}, not one")
@@ -92,22 +93,22 @@ def lay_rocm(python: str, root: Path) -> Path:
 
 
 def compare(ours: Side, peer: Side | None, launcher: str, count: int) -> None:
-    """Measure one kernel on both sides in turn, and print a line for each."""
-    sides = [side for side in (ours, peer) if side]
-    size = {side.name: side.instructions(launcher) for side in sides}  # untimed, so it warms the files as well
-    times: dict[str, list[float]] = {side.name: [] for side in sides}
+    """Measure one kernel in every mode of each side in turn, and print a line for each."""
+    rows = [(ours, "isa"), (ours, "lazy"), *([(peer, "isa"), (ours, "hsaco")] if peer else [])]
+    # An untimed run each, which warms the files as well.
+    size = {side.name: side.instructions(launcher) for side, _ in rows}
+    times: dict[tuple[str, str], list[float]] = {(side.name, mode): [] for side, mode in rows}
     for _ in range(count):
-        for side in sides:
-            times[side.name].append(side.milliseconds(launcher))
-    print(f"{LAUNCHERS[launcher]}, gfx942, {count} processes each")
-    for name, values in times.items():
-        print(f"  {name:8} median {statistics.median(values):6.1f} ms, {min(values):.1f} to {max(values):.1f}; "
+        for side, mode in rows:
+            times[side.name, mode].append(side.milliseconds(launcher, mode))
+    base = statistics.median(times[peer.name, "isa"]) if peer else None
+    print(f"{LAUNCHERS[launcher]}, gfx942, {count} processes a row")
+    for (name, mode), values in times.items():
+        median = statistics.median(values)
+        what = "peer" if peer and name == peer.name else mode
+        ratio = f", {median / base:.2f} of the peer's" if base and what != "peer" else ""
+        print(f"  {name} {what:6} median {median:6.1f} ms ({min(values):.1f} to {max(values):.1f}){ratio}, "
               f"{size[name]} instructions")
-    lazy = statistics.median(ours.milliseconds(launcher, "--lazy") for _ in range(max(3, count // 3)))
-    print(f"  {ours.name:8} median {lazy:6.1f} ms when MLIR and LLVM are imported by the call itself")
-    if peer:
-        medians = [statistics.median(times[side.name]) for side in (ours, peer)]
-        print(f"  ratio    {medians[0] / medians[1]:.2f} (ours / peer)")
 
 
 def main() -> None:
@@ -119,14 +120,15 @@ def main() -> None:
         parser.error("--count counts processes, from 1")
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
-        ours = lay_side("flylab", sys.executable, root, {"FLYLAB_DEVICE": "emulated:gfx942"})
-        peer = None
+        peer, rocm = None, {}
         if options.peer_python:
-            rocm = lay_rocm(options.peer_python, root)
             python = str(Path(options.peer_python).absolute())
-            peer = lay_side("flydsl", python, root, {"ROCM_PATH": str(rocm), "FLYDSL_GPU_ARCH": "gfx942"})
+            rocm = {"ROCM_PATH": str(lay_rocm(python, root))}
+            peer = lay_side("flydsl", python, root, {"FLYDSL_GPU_ARCH": "gfx942", **rocm})
         else:
             print("no --peer-python: ours alone")
+        here = {"FLYLAB_DEVICE": "emulated:gfx942", "PYTHONPATH": str(HERE.parents[2]), **rocm}
+        ours = lay_side("flylab", sys.executable, root, here)
         for launcher in LAUNCHERS:
             compare(ours, peer, launcher, options.count)
 

@@ -1,8 +1,9 @@
-"""Time one cold compile, in this process: `python measure.py launch_scalar [--lazy]`, printing milliseconds.
+"""Time one cold compile, in this process: `python measure.py launch_scalar isa|hsaco|lazy`, printing milliseconds.
 
 It runs under either interpreter, beside a copy of vector_add.py, with the environment that bench_cold_compile.py gives.
-Importing is over before the clock starts. flylab imports MLIR, LLVM and its own compiler at the first compile and the
-peer when it is imported: so they are imported first here too, unless --lazy asks for the whole first call.
+Importing is over before the clock starts. flylab imports MLIR, LLVM and its own compiler at the first compile, and the
+peer when it is imported: so they are imported first here too, except for `lazy`, which times all of the first compile.
+`hsaco` also makes the object and links it, which the peer always does and flylab when it is asked to.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ import time
 import torch
 import vector_add
 
-AHEAD = ["llvmlite.binding", "flylab.compiler", "flylab.passes", "flylab.codegen", "flylab.runtime"]
+AHEAD = ["llvmlite.binding", "flylab.passes.pipeline", "flylab.codegen.amdgpu", "flylab.runtime.launch"]
 MLIR = ["ir", "passmanager", "rewrite", *(f"dialects.{name}" for name in ("arith", "gpu", "scf", "vector", "llvm"))]
 
 if __name__ == "__main__":
-    launcher = getattr(vector_add, sys.argv[1])
-    if "flylab" in sys.modules and "--lazy" not in sys.argv:
+    launcher, mode = getattr(vector_add, sys.argv[1]), sys.argv[2]
+    if "flylab" in sys.modules and mode != "lazy":
         for name in [*AHEAD, *(f"mlir.{part}" for part in MLIR)]:
             importlib.import_module(name)
     a, b, c = (torch.ones(4096) for _ in range(3))
     start = time.perf_counter()
-    vector_add.flyc.compile(launcher, a, b, c, 4096)
-    print((time.perf_counter() - start) * 1e3)
+    made = vector_add.flyc.compile(launcher, a, b, c, 4096)
+    size = len(made.hsaco) if mode == "hsaco" else 0
+    print(size, (time.perf_counter() - start) * 1e3)
