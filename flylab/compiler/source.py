@@ -30,9 +30,10 @@ class Source:
     def parse(self) -> ast.FunctionDef:
         """The function's syntax tree, with the lines and columns of the file."""
         indented = self.text[:1].isspace()
-        # An indented function (a method, a nested one) is parsed in the body of an `if`, so that columns stay right.
-        module = ast.parse("if True:\n" + self.text if indented else self.text, filename=self.file)
-        ast.increment_lineno(module, self.first_line - (2 if indented else 1))
+        # Blank lines in front give the file's line numbers, and the body of an `if` its columns to an indented function.
+        above = self.first_line - 1
+        head = "\n" * (above - 1) + "if True:\n" if indented else "\n" * above
+        module = ast.parse(head + self.text, filename=self.file)
         body = module.body[0].body if indented else module.body  # type: ignore[attr-defined]
         found = body[0]
         if isinstance(found, ast.FunctionDef):

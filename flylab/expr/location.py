@@ -12,7 +12,7 @@ from flylab.errors import SourceLine
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 _own_file: dict[str, bool] = {}
-_positions: dict[tuple[CodeType, int], tuple[int, int | None, int | None]] = {}
+_spans: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
 
 
 def is_own(filename: str) -> bool:
@@ -34,16 +34,15 @@ def user_frame() -> FrameType | None:
 
 def _position(code: CodeType, instruction: int, fallback: int) -> tuple[int, int | None, int | None]:
     """Line, first column and last column (None where not known) of a byte code instruction."""
-    key = (code, instruction)
-    found = _positions.get(key)
-    if found is None:
-        line, end_line, column, end_column = list(code.co_positions())[instruction // 2]
-        if line is None:
-            line, column = fallback, None
-        if end_line != line and column is not None:
-            end_column = 10_000  # The statement goes on: underline to the end of this line.
-        found = _positions[key] = (line, column, end_column)
-    return found
+    spans = _spans.get(code)
+    if spans is None:
+        spans = _spans[code] = list(code.co_positions())
+    line, end_line, column, end_column = spans[instruction // 2]
+    if line is None:
+        return fallback, None, None
+    if end_line != line and column is not None:
+        end_column = 10_000  # The statement goes on: underline to the end of this line.
+    return line, column, end_column
 
 
 _locations: dict[tuple[str, int, int], Any] = {}
