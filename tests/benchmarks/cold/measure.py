@@ -16,7 +16,8 @@ import torch
 import vector_add
 
 AHEAD = ["llvmlite.binding", "flylab.passes.pipeline", "flylab.codegen.amdgpu", "flylab.runtime.launch"]
-MLIR = ["ir", "passmanager", "rewrite", *(f"dialects.{name}" for name in ("arith", "gpu", "scf", "vector", "llvm"))]
+DIALECTS = ["arith", "builtin", "func", "gpu", "irdl", "llvm", "scf", "vector"]
+MLIR = ["ir", "passmanager", "rewrite", *(f"dialects.{name}" for name in DIALECTS)]
 
 if __name__ == "__main__":
     launcher, mode = getattr(vector_add, sys.argv[1]), sys.argv[2]
