@@ -100,3 +100,11 @@ class ToolchainError(FlylabError):
 
 class DeviceError(FlylabError):
     """A kernel went wrong while it ran, or no device can run it."""
+
+
+class UnknownInstruction(DeviceError):
+    """An instruction, or a form of one, that the software device does not execute."""
+
+
+class OutOfBounds(DeviceError):
+    """A kernel touched memory that none of its arguments holds."""

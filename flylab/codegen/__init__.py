@@ -1,0 +1,1 @@
+"""LLVM IR to ISA: code generation, assembly text as data, loadable code objects."""

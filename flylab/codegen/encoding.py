@@ -1,0 +1,67 @@
+"""How many bytes an AMDGPU instruction takes, from its text: what turns a listing into addresses.
+
+Source: the encodings of AMD's CDNA3 and CDNA4 ISA documents. A scalar or 32-bit vector encoding takes 4 bytes, and 4
+more where a source is a literal, that is a constant the encoding has no code for; every other encoding takes 8.
+"""
+
+from __future__ import annotations
+
+import re
+
+EIGHT_BYTE_SCALAR = ("s_load_", "s_buffer_load_", "s_scratch_load_", "s_store_", "s_buffer_store_", "s_scratch_store_",
+                     "s_dcache_", "s_memtime", "s_memrealtime", "s_atc_probe", "s_atomic_", "s_buffer_atomic_",
+                     "s_setreg_imm32_b32")
+NO_LITERAL_SCALAR = ("s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_", "s_getreg_", "s_setreg_", "s_call_",
+                     "s_nop", "s_endpgm", "s_branch", "s_cbranch_", "s_barrier", "s_setkill", "s_waitcnt", "s_sethalt",
+                     "s_sleep", "s_setprio", "s_sendmsg", "s_trap", "s_icache_", "s_incperflevel", "s_decperflevel",
+                     "s_ttracedata", "s_set_gpr_idx_off", "s_set_gpr_idx_mode", "s_wakeup", "s_endpgm_saved")
+FOUR_BYTE_VECTOR = ("v_readfirstlane_b32", "v_nop", "v_clrexcp", "v_swap_b32")
+LITERAL_IN_VECTOR = ("v_fmamk_", "v_fmaak_", "v_madmk_", "v_madak_")
+INLINE_FLOATS = {0.5: 0x3F000000, 1.0: 0x3F800000, 2.0: 0x40000000, 4.0: 0x40800000}
+INV_TWO_PI = re.compile(r"0\.1591(5494\d*)?$|0\.15915494309189\d*$")
+_REGISTER = re.compile(r"[vsa]\d+$|[vsa]\[|ttmp|vcc|exec|m0$|scc$|flat_scratch|xnack_mask|src_|null$|off$|lds_direct")
+
+
+def is_register(operand: str) -> bool:
+    """True for a register's text (with or without a sign, `|...|`, and the like).
+
+    >>> is_register("-|v3|"), is_register("s[0:1]"), is_register("0x10")
+    (True, True, False)
+    """
+    return _REGISTER.match(operand.lstrip("-|").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(")) is not None
+
+
+def is_literal(operand: str) -> bool:
+    """True for a source constant that takes 4 bytes of its own.
+
+    >>> [is_literal(x) for x in ("64", "65", "-16", "0x3f800001", "1.0", "1.5", "v0", "0.15915494")]
+    [False, True, False, True, False, True, False, False]
+    """
+    if is_register(operand):
+        return False
+    text = operand.strip("|").removeprefix("-").strip("|")
+    try:
+        value = int(operand, 0)
+    except ValueError:
+        try:
+            return float(text) not in INLINE_FLOATS and not INV_TWO_PI.match(text) and float(text) != 0.0
+        except ValueError:
+            return True  # a symbol, to be relocated
+    value = value - (1 << 32) if value >> 31 == 1 else value
+    return not -16 <= value <= 64
+
+
+def size_of(mnemonic: str, operands: tuple[str, ...]) -> int:
+    """Bytes of one instruction.
+
+    >>> size_of("s_add_u32", ("s0", "s1", "0x100")), size_of("v_fma_f32", ("v0", "v1", "v2", "v3"))
+    (8, 8)
+    """
+    if mnemonic.startswith("s_"):
+        if mnemonic.startswith(EIGHT_BYTE_SCALAR):
+            return 8
+        if mnemonic.startswith(NO_LITERAL_SCALAR):
+            return 4
+    elif mnemonic.startswith(LITERAL_IN_VECTOR) or not (mnemonic.endswith("_e32") or mnemonic in FOUR_BYTE_VECTOR):
+        return 8
+    return 8 if any(map(is_literal, operands)) else 4

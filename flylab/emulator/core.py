@@ -1,0 +1,184 @@
+"""The native core: the scheduler of waves and workgroups, and the search of the buffer that an access falls in."""
+
+from __future__ import annotations
+
+import ctypes
+
+from flylab.emulator.ir import Builder, Value
+from flylab.emulator.state import (
+    BARRIER,
+    BUDGET,
+    DONE,
+    END,
+    EXEC,
+    FAULT,
+    RANGE_OFFSET,
+    READY,
+    ROW_BYTES,
+    SGPR_COUNT,
+    WAITING,
+    WAVE_SIZE,
+    YIELD,
+    Launch,
+    Range,
+    Wave,
+    Worker,
+)
+
+
+
+def run_text(name: str) -> str:
+    """A worker: takes workgroups in rising order until none is left, a lower one failed, or the launch was stopped.
+
+    Returns 0, or FAULT with the fault's fields set.
+    """
+    b = Builder()
+    launch = b.field("%w", Worker, "launch").name
+    with b.forever() as (_, finished):
+        group = b.field("%w", Worker, "group")
+        with b.when(group.cmp("uge", b.field("%w", Worker, "group_end"))):
+            chunk = b.field(launch, Launch, "chunk")
+            start = b.let(f"atomicrmw add ptr {b.at(launch, Launch.next.offset)}, {chunk.typed} monotonic", "i64")
+            b.set_field("%w", Worker, "group", start)
+            b.set_field("%w", Worker, "group_end", (start + chunk).call("umin", b.field(launch, Launch, "total")))
+        group = b.field("%w", Worker, "group")
+        b.leave_when(group.cmp("uge", b.field(launch, Launch, "total")), finished)
+        _leave_when_stopped(b, launch, group, finished)
+        _group(b, launch, group, finished)
+        b.set_field("%w", Worker, "group", group + 1)
+        _count(b, "groups")
+    b.do("ret i32 0")
+    return b.function(name, "i32 @(ptr %w)")
+
+
+def _leave_when_stopped(b: Builder, launch: str, group: Value, target: str) -> None:
+    """Leaves on Ctrl-C, and where a workgroup with a lower number has failed: that one is the launch's error."""
+    for name, test in (("stop", lambda v: v.cmp("ne", 0)), ("limit", lambda v: v.cmp("ult", group))):
+        pointer = b.at(launch, getattr(Launch, name).offset)
+        b.leave_when(test(b.let(f"load atomic i64, ptr {pointer} monotonic, align 8", "i64")), target)
+
+
+def _count(b: Builder, name: str) -> None:
+    b.set_field("%w", Worker, name, b.field("%w", Worker, name) + 1)
+
+
+def _group(b: Builder, launch: str, group: Value, finished: str) -> None:
+    """Runs one workgroup: rounds over its waves; when none is ready, those at the barrier go on."""
+    b.set_field("%w", Worker, "used", 0)
+    _set_states(b, launch, None, READY)
+    with b.forever() as (_, group_done):
+        for name in ("ready", "waiting", "wave"):
+            b.set_field("%w", Worker, name, 0)
+        with b.forever() as (_, round_done):
+            index = b.field("%w", Worker, "wave")
+            b.leave_when(index.cmp("uge", b.field(launch, Launch, "waves")), round_done)
+            wave = b.at(b.field("%w", Worker, "waves").name, index * ctypes.sizeof(Wave))
+            with b.when(b.field(wave, Wave, "state").cmp("eq", READY)):
+                _run_wave(b, launch, group, index, wave, finished)
+            with b.when(b.field(wave, Wave, "state").cmp("eq", WAITING)):
+                _count(b, "waiting")
+            b.set_field("%w", Worker, "wave", index + 1)
+        with b.when(b.field("%w", Worker, "ready").cmp("eq", 0)):
+            b.leave_when(b.field("%w", Worker, "waiting").cmp("eq", 0), group_done)
+            _set_states(b, launch, WAITING, READY)
+
+
+def _set_states(b: Builder, launch: str, old: int | None, new: int) -> None:
+    """Every wave from state `old` to `new`; with no old state, every wave to its very beginning."""
+    b.set_field("%w", Worker, "cursor", 0)
+    with b.forever() as (_, end):
+        index = b.field("%w", Worker, "cursor")
+        b.leave_when(index.cmp("uge", b.field(launch, Launch, "waves")), end)
+        wave = b.at(b.field("%w", Worker, "waves").name, index * ctypes.sizeof(Wave))
+        if old is None:
+            b.set_field(wave, Wave, "pc", "null")
+            b.set_field(wave, Wave, "state", new)
+        else:
+            with b.when(b.field(wave, Wave, "state").cmp("eq", old)):
+                b.set_field(wave, Wave, "state", new)
+        b.set_field("%w", Worker, "cursor", index + 1)
+
+
+def _run_wave(b: Builder, launch: str, group: Value, index: Value, wave: str, finished: str) -> None:
+    """Runs a ready wave until it ends, waits, has used its budget, or fails."""
+    with b.when(b.let(f"icmp eq ptr {b.field(wave, Wave, 'pc').name}, null", "i1")):
+        used = b.field("%w", Worker, "used")
+        b.set_field(wave, Wave, "slot", used)
+        b.set_field("%w", Worker, "used", used + 1)
+        b.set_field(wave, Wave, "pc", b.field("%w", Worker, "records"))
+        _begin_wave(b, launch, group, index, *_registers(b, launch, used))
+    vgprs, sgprs = _registers(b, launch, b.field(wave, Wave, "slot"))
+    pc = b.field(wave, Wave, "pc")
+    b.set_field("%w", Worker, "base", pc)
+    b.set_field("%w", Worker, "until", b.field("%w", Worker, "count") + BUDGET)
+    handler = b.load(pc.name, "ptr", align=8)
+    status = b.let(f"call i32 {handler.name}({pc.typed}, ptr {vgprs}, ptr {sgprs}, ptr %w)", "i32")
+    with b.when(status.cmp("eq", FAULT)):
+        b.do(f"atomicrmw umin ptr {b.at(launch, Launch.limit.offset)}, {group.typed} monotonic")
+        b.do(f"ret i32 {FAULT}")
+        b.label(b.fresh("unreached"))
+    with b.when(status.cmp("eq", END)):
+        b.set_field(wave, Wave, "state", DONE)
+        slot = b.field(wave, Wave, "slot")
+        with b.when((slot + 1).cmp("eq", b.field("%w", Worker, "used"))):
+            b.set_field("%w", Worker, "used", slot)  # the next wave takes the same, warm registers
+    with b.when(status.cmp("ne", END)):
+        b.set_field(wave, Wave, "pc", b.field("%w", Worker, "pc"))
+    with b.when(status.cmp("eq", BARRIER)):
+        b.set_field(wave, Wave, "state", WAITING)
+    with b.when(status.cmp("eq", YIELD)):
+        _count(b, "ready")
+        _leave_when_stopped(b, launch, group, finished)
+
+
+def _registers(b: Builder, launch: str, slot: Value) -> tuple[str, str]:
+    vgprs = b.at(b.field("%w", Worker, "vgprs").name, slot * b.field(launch, Launch, "vgpr_bytes"))
+    return vgprs, b.at(b.field("%w", Worker, "sgprs").name, slot * (4 * SGPR_COUNT))
+
+
+def _begin_wave(b: Builder, launch: str, group: Value, index: Value, vgprs: str, sgprs: str) -> None:
+    """The registers at a wave's start: scalar ones from the launch, workgroup ids, work-item ids, EXEC."""
+    b.store(b.load(b.field(launch, Launch, "initial_sgprs").name, "i32", SGPR_COUNT), sgprs)
+    row = b.at(b.field(launch, Launch, "initial_v0").name, index * ROW_BYTES)
+    b.store(b.load(row, "i32", WAVE_SIZE), vgprs)
+    mask = b.at(b.field(launch, Launch, "initial_exec").name, index * 8)
+    b.store(b.load(mask, "i64"), b.at(sgprs, 4 * EXEC))
+    x_count, y_count = b.field(launch, Launch, "grid_x"), b.field(launch, Launch, "grid_y")
+    rows = group._op("udiv", x_count)
+    for name, value in (("x", group._op("urem", x_count)), ("y", rows._op("urem", y_count)),
+                        ("z", rows._op("udiv", y_count))):
+        b.store(value.to("i32"), b.at(sgprs, b.field(launch, Launch, f"group_{name}_at")))
+
+
+def check_text(name: str) -> str:
+    """The lowest lane of `mask` whose access of `size` bytes lies in no buffer, or -1.
+
+    The addresses are in `Worker.addresses`. The record remembers the last buffer it found.
+    """
+    b = Builder()
+    size, write = Value(b, "%size", "i64"), Value(b, "%write", "i64")
+    ranges, launch = b.field("%w", Worker, "ranges").name, b.field("%w", Worker, "launch").name
+    known = b.at("%r", RANGE_OFFSET)
+    bits = b.set_bits(Value(b, "%mask", "i64"))
+    with bits as (lane, _):
+        address = b.load(b.at(b.at("%w", Worker.addresses.offset), lane * 8), "i64", align=8)
+        b.leave_when(_inside(b, b.at(ranges, b.load(known, "i64", align=8)), address, size, write), bits.tail)
+        b.set_field("%w", Worker, "cursor", 0)
+        with b.forever() as (_, missing):
+            at = b.field("%w", Worker, "cursor") + ctypes.sizeof(Range)
+            b.leave_when(at.cmp("uge", b.field(launch, Launch, "range_count") * ctypes.sizeof(Range)), missing)
+            b.set_field("%w", Worker, "cursor", at)
+            with b.when(_inside(b, b.at(ranges, at), address, size, write)):
+                b.store(at, known, align=8)
+                b.jump(bits.tail)
+                b.label(b.fresh("unreached"))
+        b.do(f"ret {lane.typed}")
+        b.label(b.fresh("unreached"))
+    b.do("ret i64 -1")
+    return b.function(name, "i64 @(ptr %w, ptr %r, i64 %mask, i64 %size, i64 %write)")
+
+
+def _inside(b: Builder, range_: str, address: Value, size: Value, write: Value) -> Value:
+    high = write.cmp("ne", 0).select(b.field(range_, Range, "write_high"), b.field(range_, Range, "high"))
+    return (b.field(range_, Range, "low").cmp("ule", address) & address.cmp("ult", high) &
+            size.cmp("ule", high - address))

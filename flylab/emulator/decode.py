@@ -1,0 +1,242 @@
+"""From the instructions of a kernel to records: which handler each needs, and what its operand slots hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from flylab.codegen.isa import Instruction, IsaKernel
+from flylab.emulator import compute
+from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
+from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, Operand, OperandError, constant_bits, parse_operand
+from flylab.emulator.state import MODE, RECORD_BYTES, ROW_BYTES, SLOT_OFFSET, SLOTS, slot_offset
+from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
+from flylab.errors import SourceLine, UnknownInstruction
+
+SUFFIXES = ("_e32", "_e64", "_sdwa")
+_SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
+_LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01,]+)\]$")
+_SELECT = re.compile(r"(dst_sel|dst_unused|src0_sel|src1_sel):(\w+)$")
+
+
+@dataclass
+class Coded:
+    """One instruction decoded: its handler's key, what writes that handler's IR, the values of its slots."""
+
+    key: str
+    write: Callable[[str], str]
+    slots: list[int] = field(default_factory=list)
+
+    def slot(self, value: int, words: int = 1) -> int:
+        """Puts a value of one or two 32-bit words in the next slots; its number."""
+        first = len(self.slots)
+        self.slots += [(value >> (32 * n)) & 0xFFFFFFFF for n in range(words)]
+        if len(self.slots) > SLOTS:
+            raise OperandError("it has more operands than a record holds")
+        return first
+
+    def record(self, handler: int) -> bytes:
+        """The record's bytes."""
+        words = b"".join(word.to_bytes(4, "little") for word in self.slots)
+        return (handler.to_bytes(8, "little") + words).ljust(RECORD_BYTES, b"\0")
+
+
+class Registers:
+    """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory."""
+
+    def __init__(self, kernel: IsaKernel):
+        descriptor = kernel.descriptor
+        total = descriptor.get("next_free_vgpr", kernel.vector_registers)
+        granule = kernel.target.vgpr_granule
+        self.rows = max(-(-total // granule) * granule, granule)
+        self.accumulators = descriptor.get("accum_offset", self.rows)
+
+    def offset(self, operand: Operand, registers: int) -> int:
+        """The byte offset of a register operand in its file; `registers` is how many the instruction takes."""
+        if operand.count != registers:
+            raise OperandError(f"it names {operand.count} registers where the instruction takes {registers}")
+        if operand.kind == SCALAR:
+            return 4 * operand.index
+        row = operand.index + (self.accumulators if operand.accumulator else 0)
+        if row + registers > self.rows:
+            raise OperandError(f"register {row + registers - 1} is beyond the {self.rows} that the kernel's descriptor allots")
+        return ROW_BYTES * row
+
+
+def mode_of(kernel: IsaKernel) -> Mode:
+    """The float mode a kernel's handlers are made for, from its descriptor and from what it writes to MODE."""
+    descriptor = kernel.descriptor
+    for name in ("float_round_mode_32", "float_round_mode_16_64"):
+        if descriptor.get(name, 0):
+            raise UnknownInstruction(f"kernel '{kernel.name}' asks for {name} {descriptor[name]}: "
+                                     "the software device rounds to nearest even only")
+    dynamic = any("HW_REG_MODE" in i.text and i.mnemonic.startswith("s_setreg") for i in kernel.instructions)
+    narrow, wide = descriptor.get("float_denorm_mode_32", 0), descriptor.get("float_denorm_mode_16_64", 3)
+    return Mode(DYNAMIC if dynamic else narrow, DYNAMIC if dynamic else wide, descriptor.get("ieee_mode", 1),
+                descriptor.get("dx10_clamp", 1))
+
+
+def base_name(mnemonic: str) -> str:
+    """The mnemonic without what names its encoding."""
+    for suffix in SUFFIXES:
+        if mnemonic.endswith(suffix):
+            return mnemonic[:-len(suffix)]
+    return mnemonic
+
+
+def unknown(kernel: IsaKernel, instruction: Instruction, why: str) -> UnknownInstruction:
+    """The error for an instruction that cannot be executed, with all that finds it."""
+    where = None
+    if instruction.source:
+        file, line, column = instruction.source
+        where = SourceLine.of(file, line, function=kernel.name)
+    return UnknownInstruction(
+        f"the software device cannot execute '{instruction.text}' of kernel '{kernel.name}' "
+        f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where)
+
+
+def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
+    """Every instruction of a kernel. `others` decodes what is no row of `table`, by mnemonic.
+
+    Raises `UnknownInstruction` for the first that cannot be executed.
+    """
+    decoder = Decoder(kernel)
+    coded = []
+    for instruction in kernel.instructions:
+        name = base_name(instruction.mnemonic)
+        try:
+            if name in table:
+                coded.append(decoder.computing(table[name], instruction))
+            elif name in others:
+                coded.append(others[name](decoder, instruction))
+            else:
+                raise OperandError("the operation table has no row for it")
+        except OperandError as error:
+            raise unknown(kernel, instruction, str(error)) from None
+    return coded
+
+
+class Decoder:
+    """Decodes the instructions of one kernel."""
+
+    def __init__(self, kernel: IsaKernel):
+        self.kernel, self.registers, self.mode = kernel, Registers(kernel), mode_of(kernel)
+
+    def target(self, label: str, instruction: Instruction) -> int:
+        """The distance in bytes from an instruction's record to that of a label."""
+        if label not in self.kernel.labels:
+            raise OperandError(f"the kernel has no label {label}")
+        return (self.kernel.labels[label] - instruction.index) * RECORD_BYTES
+
+    def computing(self, row: Row, instruction: Instruction) -> Coded:
+        """An instruction of a row of the table."""
+        results, sources = row.named_results, row.named_sources
+        if len(instruction.operands) != len(results) + len(sources):
+            raise OperandError(f"it has {len(instruction.operands)} operands where the table's row "
+                               f"has {len(results) + len(sources)}")
+        words = Modifiers(instruction.modifiers, len(sources))
+        operands = [parse_operand(text) for text in instruction.operands]
+        coded = Coded("", _nothing)
+        packed = row.family == PACKED_FAMILY
+        if row.family == MIXED_FAMILY:
+            row = replace(row, sources=tuple("f16" if words.bit("op_sel_hi", n) else "f32" for n in range(len(sources))))
+            sources = row.sources
+        places = tuple(coded.slot(self._result(o, t, row)) for o, t in zip(operands, results, strict=False))
+        operands = operands[len(results):]
+        found = []
+        for half in range(2 if packed else 1):
+            for n, (operand, type_name) in enumerate(zip(operands, sources, strict=True)):
+                source = self._half(coded, operand, type_name, words, n, half) if packed else self._source(
+                    coded, operand, type_name, words.select(n, type_name, row.family))
+                found.append(source)
+        select, unused = words.placement(len(sources), results, packed)
+        form = Form(row, places, tuple(found), words.clamp, words.scale, select, unused, self.mode)
+        coded.key = form.key
+        coded.write = lambda name: compute.write(form, name)
+        return coded
+
+    def _result(self, operand: Operand, type_name: str, row: Row) -> int:
+        wanted = SCALAR if row.family == SCALAR_FAMILY or type_name == "mask" else VECTOR
+        if operand.kind != wanted:
+            raise OperandError("its result is of the wrong register file")
+        registers = TYPES[type_name].registers * (2 if row.family == PACKED_FAMILY and type_name.endswith("32") else 1)
+        return self.registers.offset(operand, registers)
+
+    def _source(self, coded: Coded, operand: Operand, type_name: str, select: str) -> Source:
+        type_ = TYPES[type_name]
+        if operand.kind == CONSTANT:
+            value = constant_bits(operand, type_.bits)
+            # A slot holds 32 bits at least; a 16-bit constant is sign-extended as the hardware does.
+            place = coded.slot(value, 2 if type_.registers == 2 else 1)
+        elif operand.kind in (SCALAR, VECTOR):
+            place = coded.slot(self.registers.offset(operand, type_.registers))
+        else:
+            raise OperandError(f"'{operand.kind}' is no source of it")
+        return Source(operand.kind, place, operand.negative, operand.absolute, operand.sign_extend, select)
+
+    def _half(self, coded: Coded, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
+        """A source of the low or high half of a packed instruction."""
+        high = words.bit("op_sel_hi" if half else "op_sel", n, default=half)
+        negative = words.bit("neg_hi" if half else "neg_lo", n) ^ operand.negative
+        wide = type_name.endswith("32")
+        if operand.kind == CONSTANT:
+            if high and (wide or isinstance(operand.value, float)):
+                raise OperandError("the upper half of a packed constant is not defined")
+            place = coded.slot(constant_bits(operand, "float" if wide else "half" if isinstance(operand.value, float) else
+                                             "i32"))
+        else:
+            place = coded.slot(self.registers.offset(operand, 2 if wide else 1) + (
+                (ROW_BYTES if operand.kind == VECTOR else 4) if wide and high else 0))
+        return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
+
+    def setreg_mode(self) -> int:
+        """The MODE register at a wave's start."""
+        descriptor = self.kernel.descriptor
+        return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
+
+
+class Modifiers:
+    """The words after an instruction's operands."""
+
+    def __init__(self, words: Iterable[str], sources: int):
+        self.clamp, self.scale = False, 1.0
+        self.lists: dict[str, list[bool]] = {}
+        self.selects: dict[str, str] = {}
+        for word in words:
+            if word == "clamp":
+                self.clamp = True
+            elif word in _SCALES:
+                self.scale = _SCALES[word]
+            elif found := _LIST.match(word):
+                self.lists[found[1]] = [bit == "1" for bit in found[2].split(",")]
+            elif found := _SELECT.match(word):
+                self.selects[found[1]] = "" if found[2] == "DWORD" else found[2]
+            else:
+                raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
+
+    def bit(self, name: str, n: int, default: int = 0) -> bool:
+        bits = self.lists.get(name)
+        return bits[n] if bits is not None and n < len(bits) else bool(default)
+
+    def select(self, n: int, type_name: str, family: str) -> str:
+        """Which part of source `n` is taken."""
+        if family == MIXED_FAMILY:
+            return f"WORD_{int(self.bit('op_sel', n))}" if type_name == "f16" else ""
+        if self.bit("op_sel", n):
+            return "WORD_1"
+        return self.selects.get(f"src{n}_sel", "")
+
+    def placement(self, sources: int, results: tuple[str, ...], packed: bool) -> tuple[str, str]:
+        """Which part of the result's register is written, and what becomes of the rest."""
+        if not packed and self.bit("op_sel", sources):
+            return "WORD_1", "UNUSED_PRESERVE"
+        select = self.selects.get("dst_sel", "")
+        return select, self.selects.get("dst_unused", "UNUSED_PAD") if select else ""
+
+
+def _nothing(name: str) -> str:
+    raise AssertionError("a coded instruction without a handler")
+
+
+__all__ = ["MODE", "SLOT_OFFSET", "Coded", "Decoder", "Modifiers", "Registers", "decode", "slot_offset", "unknown"]

@@ -1,0 +1,112 @@
+"""Handlers as machine code: compiled one by one for this host by LLVM, kept on disk, linked into the process once.
+
+An object's name on disk is a hash of all that decides its code: llvmlite's version, the host's processor and its
+features, the source of this package, and the handler's key. A file that is damaged or cut is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from flylab.errors import ToolchainError
+
+_lock = threading.RLock()
+_addresses: dict[str, int] = {}
+
+
+def cache_directory() -> Path:
+    """Where objects are kept: `FLYLAB_EMULATOR_CACHE_DIR`, or `~/.flylab/cache/emulator`."""
+    return Path(os.environ.get("FLYLAB_EMULATOR_CACHE_DIR") or Path.home() / ".flylab" / "cache" / "emulator")
+
+
+def addresses(wanted: Mapping[str, Callable[[str], str]]) -> dict[str, int]:
+    """The address of each handler, by key; `wanted` maps a key to what writes its IR, given the function's name."""
+    with _lock:
+        missing = [key for key in wanted if key not in _addresses]
+        if missing:
+            host = _host()
+            symbols = {key: host.add(key, wanted[key]) for key in missing}
+            host.engine.finalize_object()
+            for key, symbol in symbols.items():
+                _addresses[key] = host.engine.get_function_address(symbol)
+        return {key: _addresses[key] for key in wanted}
+
+
+class _Host:
+    """LLVM for this machine."""
+
+    def __init__(self) -> None:
+        import llvmlite
+        import llvmlite.binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.llvm = llvm
+        cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+        if "f16c" in features and not (features["f16c"] and features.get("fma")):
+            raise ToolchainError("the software device needs a processor with F16C and FMA",
+                                 hint="any x86-64 made since 2013, or an arm64, has what it needs")
+        flat = features.flatten()
+        self.machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=cpu, features=flat, opt=2, reloc="pic", jit=True)
+        self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
+        self.salt = f"{llvmlite.__version__} {llvm.llvm_version_info} {cpu} {flat} {_source_hash()}"
+
+    def add(self, key: str, write: Callable[[str], str]) -> str:
+        """Adds the object of a handler to the engine, from disk or from the compiler; its symbol."""
+        digest = hashlib.sha256(f"{self.salt} {key}".encode()).hexdigest()
+        symbol = f"flylab_{digest[:32]}"
+        path = cache_directory() / digest[:2] / f"{digest[2:40]}.o"
+        data = _read(path)
+        if data is None:
+            data = self._compile(write(symbol))
+            _write(path, data)
+        self.engine.add_object_file(self.llvm.ObjectFileRef.from_data(data))
+        return symbol
+
+    def _compile(self, text: str) -> bytes:
+        module = self.llvm.parse_assembly(text)
+        module.verify()
+        builder = self.llvm.create_pass_builder(self.machine, self.llvm.PipelineTuningOptions(speed_level=1))
+        builder.getModulePassManager().run(module, builder)
+        result: bytes = self.machine.emit_object(module)
+        return result
+
+
+@cache
+def _host() -> Any:
+    return _Host()
+
+
+def _source_hash() -> str:
+    """A hash of the package's own files: its tables and generators decide what a key stands for."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+
+
+def _read(path: Path) -> bytes | None:
+    """The object in a file, or None where there is none or its checksum does not fit."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    return data[32:] if data[:32] == hashlib.sha256(data[32:]).digest() else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Keeps an object. A full or read-only disk costs the next start some time, and nothing else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(data).digest() + data)
+        os.replace(name, path)
+    except OSError:
+        return

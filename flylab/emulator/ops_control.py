@@ -1,0 +1,215 @@
+"""Jumps, barriers, the end, mode changes, and the instructions that carry values between lanes and scalars."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from flylab.codegen.isa import Instruction
+from flylab.emulator.access import count_to_here, fault
+from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
+from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.ir import Builder, Value
+from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, OperandError, constant_bits, parse_operand
+from flylab.emulator.state import BARRIER, END, EXEC, MODE, PAST_END, RECORD_BYTES, SCC, TRAP, VCC, YIELD, Worker
+
+Decode = Callable[[Decoder, Instruction], Coded]
+
+# Instructions that steer time, caches or debuggers: no result depends on them here, since every instruction is complete
+# before the next begins.
+NO_EFFECT = ("s_nop", "s_waitcnt", "s_waitcnt_vscnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv",
+             "s_dcache_inv_vol", "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill",
+             "buffer_wbl2", "buffer_inv", "v_nop", "s_nop")
+# Where a conditional jump looks, the width, and whether zero or non-zero jumps.
+CONDITIONS = {
+    "s_branch": None,
+    "s_cbranch_scc0": (SCC, "i32", "eq"), "s_cbranch_scc1": (SCC, "i32", "ne"),
+    "s_cbranch_vccz": (VCC, "i64", "eq"), "s_cbranch_vccnz": (VCC, "i64", "ne"),
+    "s_cbranch_execz": (EXEC, "i64", "eq"), "s_cbranch_execnz": (EXEC, "i64", "ne"),
+}
+_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d+),\s*(\d+))?\)$")
+
+
+def _no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
+    return Coded("nothing", _write_nothing)
+
+
+def _write_nothing(name: str) -> str:
+    b = Builder()
+    next_record(b)
+    return b.function(name, HANDLER)
+
+
+def _end(decoder: Decoder, instruction: Instruction) -> Coded:
+    return Coded("end", partial(_write_leaving, status=END))
+
+
+def _barrier(decoder: Decoder, instruction: Instruction) -> Coded:
+    return Coded("barrier", partial(_write_leaving, status=BARRIER))
+
+
+def _write_leaving(name: str, status: int) -> str:
+    """Leaves the chain; where the wave goes on, it does so after this instruction."""
+    b = Builder()
+    count_to_here(b)
+    b.set_field("%w", Worker, "pc", b.at("%r", RECORD_BYTES))
+    b.do(f"ret i32 {status}")
+    return b.function(name, HANDLER)
+
+
+def _trap(decoder: Decoder, instruction: Instruction) -> Coded:
+    coded = Coded("trap", _write_trap)
+    coded.slot(int(instruction.operands[0], 0) if instruction.operands else 0)
+    return coded
+
+
+def _write_trap(name: str) -> str:
+    b = Builder()
+    exec_ = b.load(b.at("%s", 4 * EXEC), "i64")
+    fault(b, TRAP, exec_.count("cttz") & 63, slot(b, 0).to("i64"), 0)
+    b.do("unreachable")
+    return b.function(name, HANDLER)
+
+
+def write_past_end(name: str) -> str:
+    """What follows a kernel's last instruction."""
+    b = Builder()
+    fault(b, PAST_END, 0, 0, 0)
+    b.do("unreachable")
+    return b.function(name, HANDLER)
+
+
+def _jump(decoder: Decoder, instruction: Instruction) -> Coded:
+    coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
+    (label,) = instruction.operands
+    coded.slot(decoder.target(label, instruction))
+    return coded
+
+
+def _write_jump(name: str, condition: tuple[int, str, str] | None) -> str:
+    """A jump taken counts the instructions up to here; when the wave's budget is used up, it lets others run."""
+    b = Builder()
+    if condition is None:
+        _take(b)
+        return b.function(name, HANDLER)
+    place, type_, predicate = condition
+    b.branch(b.load(b.at("%s", 4 * place), type_).cmp(predicate, 0), "taken", "passed")
+    b.label("taken")
+    _take(b)
+    b.label("passed")
+    next_record(b)
+    return b.function(name, HANDLER)
+
+
+def _take(b: Builder) -> None:
+    count_to_here(b)
+    target = b.at("%r", slot(b, 0).to("i64", True))
+    b.set_field("%w", Worker, "base", target)
+    spent = b.field("%w", Worker, "count").cmp("ugt", b.field("%w", Worker, "until"))
+    with b.when(spent):
+        b.set_field("%w", Worker, "pc", target)
+        b.do(f"ret i32 {YIELD}")
+        b.label(b.fresh("unreached"))
+    tail_call(b, target)
+
+
+def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
+    """Writes of the denormal bits of MODE; nothing else of the hardware registers can be written."""
+    register, value = instruction.operands
+    first, size = _mode_field(register)
+    if first < 4 or first + size > 8:
+        raise OperandError("only the denormal bits of MODE can be changed")
+    source = parse_operand(value)
+    field = ((1 << size) - 1) << first
+    coded = Coded(f"setreg {source.kind}", partial(_write_setreg, kind=source.kind))
+    coded.slot(constant_bits(source, "i32") if source.kind == CONSTANT else decoder.registers.offset(source, 1))
+    coded.slot(first)
+    coded.slot(field)
+    return coded
+
+
+def _mode_field(text: str) -> tuple[int, int]:
+    found = _HWREG.match(text)
+    if found is None or found[1] not in ("HW_REG_MODE", "1"):
+        raise OperandError("of the hardware registers the software device has MODE only")
+    return int(found[2] or 0), int(found[3] or 32)
+
+
+def _write_setreg(name: str, kind: str) -> str:
+    b = Builder()
+    value = slot(b, 0) if kind == CONSTANT else b.load(b.at("%s", slot(b, 0)), "i32")
+    field, place = slot(b, 2), b.at("%s", 4 * MODE)
+    b.store(b.load(place, "i32") & ~field | value.shl(slot(b, 1)) & field, place)
+    next_record(b)
+    return b.function(name, HANDLER)
+
+
+def _getreg(decoder: Decoder, instruction: Instruction) -> Coded:
+    result, register = instruction.operands
+    first, size = _mode_field(register)
+    coded = Coded("getreg", _write_getreg)
+    coded.slot(decoder.registers.offset(parse_operand(result), 1))
+    coded.slot(first)
+    coded.slot((1 << size) - 1)
+    return coded
+
+
+def _write_getreg(name: str) -> str:
+    b = Builder()
+    b.store(b.load(b.at("%s", 4 * MODE), "i32").shr(slot(b, 1)) & slot(b, 2), b.at("%s", slot(b, 0)))
+    next_record(b)
+    return b.function(name, HANDLER)
+
+
+def _read_lane(decoder: Decoder, instruction: Instruction) -> Coded:
+    """v_readfirstlane and v_readlane: one lane of a vector register to a scalar one."""
+    operands = [parse_operand(text) for text in instruction.operands]
+    if operands[0].kind != SCALAR or operands[1].kind != VECTOR:
+        raise OperandError("it reads a vector register into a scalar one")
+    kind = operands[2].kind if len(operands) == 3 else "first"
+    coded = Coded(f"readlane {kind}", partial(_write_read_lane, kind=kind))
+    for operand in operands:
+        coded.slot(int(operand.value) if operand.kind == CONSTANT else decoder.registers.offset(operand, 1))
+    return coded
+
+
+def _lane(b: Builder, kind: str, index: int) -> Value:
+    if kind == "first":  # with no active lane it is lane 0
+        return b.load(b.at("%s", 4 * EXEC), "i64").count("cttz") & 63
+    value = slot(b, index) if kind == CONSTANT else b.load(b.at("%s", slot(b, index)), "i32")
+    return (value & 63).to("i64")
+
+
+def _write_read_lane(name: str, kind: str) -> str:
+    b = Builder()
+    value = b.load(b.at(b.at("%v", slot(b, 1)), _lane(b, kind, 2).shl(2)), "i32")
+    b.store(value, b.at("%s", slot(b, 0)))
+    next_record(b)
+    return b.function(name, HANDLER)
+
+
+def _write_lane_of(decoder: Decoder, instruction: Instruction) -> Coded:
+    """v_writelane: a scalar to one lane of a vector register, whatever EXEC says."""
+    result, value, lane = (parse_operand(text) for text in instruction.operands)
+    coded = Coded(f"writelane {value.kind} {lane.kind}", partial(_write_write_lane, kind=value.kind, lane_kind=lane.kind))
+    coded.slot(decoder.registers.offset(result, 1))
+    for operand in (value, lane):
+        coded.slot(constant_bits(operand, "i32") if operand.kind == CONSTANT else decoder.registers.offset(operand, 1))
+    return coded
+
+
+def _write_write_lane(name: str, kind: str, lane_kind: str) -> str:
+    b = Builder()
+    value = slot(b, 1) if kind == CONSTANT else b.load(b.at("%s", slot(b, 1)), "i32")
+    b.store(value, b.at(b.at("%v", slot(b, 0)), _lane(b, lane_kind, 2).shl(2)))
+    next_record(b)
+    return b.function(name, HANDLER)
+
+
+DECODERS: dict[str, Decode] = {
+    **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
+    "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
+    "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg, "s_getreg_b32": _getreg,
+    "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane_of,
+}

@@ -1,0 +1,188 @@
+"""Vector instructions on floats, and conversions, one row each (VOP1, VOP2, VOP3, VOPC)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.emulator import elementary
+from flylab.emulator.division import div_fixup, div_fmas, div_scale
+from flylab.emulator.ir import Value
+from flylab.emulator.semantics import (
+    classify,
+    extreme,
+    extreme_nan,
+    fraction,
+    frexp_exponent,
+    frexp_fraction,
+    is_nan,
+    ldexp_double,
+    ldexp_single,
+    legacy_product,
+    median,
+    three,
+)
+from flylab.emulator.table import MIXED_FAMILY, VECTOR_FAMILY, rows
+
+FLOATS = ("16", "32", "64")
+PREDICATES = {"lt": "olt", "eq": "oeq", "le": "ole", "gt": "ogt", "lg": "one", "ge": "oge", "o": "ord", "u": "uno",
+              "nge": "ult", "nlg": "ueq", "ngt": "ule", "nle": "ugt", "neq": "une", "nlt": "uge", "f": "false",
+              "tru": "true"}
+
+
+def fma(x: Value, y: Value, z: Value) -> Value:
+    return x.call("fma", y, z)
+
+
+def _comparisons() -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for bits in FLOATS:
+        for name, predicate in PREDICATES.items():
+            found += _both(f"{name}_f{bits}", f"f{bits} f{bits}", lambda x, y, p=predicate: x.cmp(p, y))
+        found += _both(f"class_f{bits}", f"f{bits} b32", _classify_16 if bits == "16" else classify)
+    return found
+
+
+def _both(name: str, sources: str, compute: Any) -> list[tuple[Any, ...]]:
+    """A comparison to a lane mask, and its form that writes EXEC as well."""
+    return [(f"v_cmp_{name}", f"mask = {sources}", compute),
+            (f"v_cmpx_{name}", f"mask .exec = {sources}", lambda *s: (compute(*s),) * 2)]
+
+
+def _classify_16(x: Value, wanted: Value) -> Value:
+    """The classes of a half that is computed as float: its denormals are those below 2**-14."""
+    tiny = x.call("fabs").cmp("olt", 2.0**-14) & x.cmp("une", 0.0)
+    shrunk = tiny.select(x * 2.0**-125, x)  # a half denormal becomes a float denormal, with its sign
+    return classify(shrunk, wanted)
+
+
+def _for_each(names: str, bits: tuple[str, ...], signature: str, compute: Any) -> list[tuple[Any, ...]]:
+    """The rows of one function for several formats; `{}` in names and signature is the width."""
+    return [(names.replace("{}", b), signature.replace("{}", b), compute) for b in bits]
+
+
+def _saturate(value: Value, signed: bool, bits: int) -> Value:
+    """A float as a 16-bit integer, by way of 32 bits."""
+    wide = value.to_int("i32", True)
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    return wide.call("smax", low).call("smin", high).to("i16")
+
+
+def _nearest_up(x: Value) -> Value:
+    """v_cvt_rpi: floor(x + 0.5)."""
+    return (x + 0.5).call("floor")
+
+
+def half_bits(x: Value) -> Value:
+    """A float as the bits of a half, in 32 bits."""
+    return x.to("half").bits("i16").to("i32")
+
+
+def half_bits_toward_zero(x: Value) -> Value:
+    """v_cvt_pkrtz: as `half_bits`, rounded towards zero; finite values stay finite."""
+    near = x.to("half")
+    away = near.to("float").call("fabs").cmp("ogt", x.call("fabs"))
+    bits = near.bits("i16").to("i32")
+    return away.select(bits - 1, bits)
+
+
+def bfloat_bits(x: Value) -> Value:
+    """A float as the bits of a bfloat16, nearest even, in 32 bits."""
+    bits = x.bits("i32")
+    rounded = (bits + 0x7FFF + (bits.shr(16) & 1)).shr(16)
+    return is_nan(x).select(bits.shr(16) | 0x40, rounded)
+
+
+def _normal_16(x: Value, signed: bool) -> Value:
+    """v_cvt_pknorm: a float of [-1, 1] (or [0, 1]) as a fixed-point 16-bit integer."""
+    scaled = (x * (32767.0 if signed else 65535.0)).call("roundeven")
+    low, high = (-32767, 32767) if signed else (0, 65535)
+    return scaled.to_int("i32", True).call("smax", low).call("smin", high) & 0xFFFF
+
+
+def _clamped_16(x: Value, signed: bool) -> Value:
+    low, high = (-32768, 32767) if signed else (0, 65535)
+    return (x.call("smax", low).call("smin", high) if signed else x.call("umin", high)) & 0xFFFF
+
+
+def _pair(part: Any) -> Any:
+    """Two values to one register, low half first."""
+    return lambda x, y: part(x) | part(y).shl(16)
+
+
+ARITHMETIC = [
+    *_for_each("v_add_f{}", FLOATS, "f{} = f{} f{}", lambda x, y: x + y),
+    *_for_each("v_mul_f{}", FLOATS, "f{} = f{} f{}", lambda x, y: x * y),
+    *_for_each("v_sub_f{}", ("16", "32"), "f{} = f{} f{}", lambda x, y: x - y),
+    *_for_each("v_subrev_f{}", ("16", "32"), "f{} = f{} f{}", lambda x, y: y - x),
+    ("v_mul_legacy_f32", "f32 = f32 f32", legacy_product),
+    *_for_each("v_fma_f{} v_fmamk_f{} v_fmaak_f{}", ("32", "64"), "f{} = f{} f{} f{}", fma),
+    *_for_each("v_fmac_f{}", ("32", "64"), "f{} = f{} f{} @f{}", fma),
+    ("v_fma_f16", "f16d+ = f16d f16d f16d", fma),
+    ("v_fmac_f16", "f16d = f16d f16d @f16d", fma),
+    *_for_each("v_max_f{}", FLOATS, "f{} = f{} f{}", extreme(True)),
+    *_for_each("v_min_f{}", FLOATS, "f{} = f{} f{}", extreme(False)),
+    *_for_each("v_max3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(True))),
+    *_for_each("v_min3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(False))),
+    *_for_each("v_med3_f{}", ("16", "32"), "f{} = f{} f{} f{}", median),
+    ("v_maximum3_f32", "f32 = f32 f32 f32", three(extreme_nan(True))),
+    ("v_minimum3_f32", "f32 = f32 f32 f32", three(extreme_nan(False))),
+]
+ROUNDING = [
+    *(row for name, how in (("floor", "floor"), ("ceil", "ceil"), ("trunc", "trunc"), ("rndne", "roundeven"))
+      for row in _for_each(f"v_{name}_f{{}}", FLOATS, "f{} = f{}", lambda x, how=how: x.call(how))),
+    *_for_each("v_fract_f{}", ("32", "64"), "f{} = f{}", fraction),
+    ("v_fract_f16", "f16 = f16", lambda x: x - x.call("floor")),
+    ("v_frexp_exp_i32_f32", "b32 = f32", frexp_exponent),
+    ("v_frexp_exp_i32_f64", "b32 = f64", frexp_exponent),
+    ("v_frexp_exp_i16_f16", "b16 = f16", lambda x: frexp_exponent(x).to("i16")),
+    *_for_each("v_frexp_mant_f{}", FLOATS, "f{} = f{}", frexp_fraction),
+    ("v_ldexp_f32", "f32 = f32 b32", ldexp_single),
+    ("v_ldexp_f64", "f64 = f64 b32", ldexp_double),
+    ("v_ldexp_f16", "f16 = f16 b16", lambda x, n: ldexp_single(x, n.to("i32", True))),
+]
+ELEMENTARY = [
+    *(row for name, bits, f in (
+        ("rcp", FLOATS, elementary.reciprocal), ("rsq", FLOATS, elementary.reciprocal_root),
+        ("sqrt", FLOATS, elementary.root), ("exp", ("16", "32"), elementary.exp2), ("log", ("16", "32"), elementary.log2),
+        ("sin", ("16", "32"), elementary.sine), ("cos", ("16", "32"), elementary.cosine))
+      for row in _for_each(f"v_{name}_f{{}}", bits, "f{} = f{}", elementary.precise(f))),
+    ("v_rcp_iflag_f32", "f32 = f32", elementary.precise(elementary.reciprocal)),
+    *_for_each("v_div_scale_f{}", ("32", "64"), "f{} mask = f{} f{} f{}", div_scale),
+    *_for_each("v_div_fmas_f{}", ("32", "64"), "f{} = f{} f{} f{} .vcc", div_fmas),
+    *_for_each("v_div_fixup_f{}", ("32", "64"), "f{} = f{} f{} f{}", div_fixup),
+    ("v_div_fixup_f16", "f16+ = f16 f16 f16", div_fixup),
+]
+CONVERSIONS = [
+    ("v_cvt_f32_i32", "f32 = b32", lambda x: x.to_float("float", True)),
+    ("v_cvt_f32_u32", "f32 = b32", lambda x: x.to_float("float", False)),
+    ("v_cvt_f64_i32", "f64 = b32", lambda x: x.to_float("double", True)),
+    ("v_cvt_f64_u32", "f64 = b32", lambda x: x.to_float("double", False)),
+    ("v_cvt_f16_i16", "f16 = b16", lambda x: x.to_float("float", True)),
+    ("v_cvt_f16_u16", "f16 = b16", lambda x: x.to_float("float", False)),
+    *((f"v_cvt_f32_ubyte{n}", "f32 = b32", lambda x, n=n: (x.shr(8 * n) & 255).to_float("float", False)) for n in range(4)),
+    ("v_cvt_i32_f32", "b32 = f32", lambda x: x.to_int("i32", True)),
+    ("v_cvt_u32_f32", "b32 = f32", lambda x: x.to_int("i32", False)),
+    ("v_cvt_i32_f64", "b32 = f64", lambda x: x.to_int("i32", True)),
+    ("v_cvt_u32_f64", "b32 = f64", lambda x: x.to_int("i32", False)),
+    ("v_cvt_i16_f16", "b16 = f16", lambda x: _saturate(x, True, 16)),
+    ("v_cvt_u16_f16", "b16 = f16", lambda x: _saturate(x, False, 16)),
+    ("v_cvt_rpi_i32_f32", "b32 = f32", lambda x: _nearest_up(x).to_int("i32", True)),
+    ("v_cvt_flr_i32_f32", "b32 = f32", lambda x: x.call("floor").to_int("i32", True)),
+    ("v_cvt_f16_f32", "f16 = f32", lambda x: x),
+    ("v_cvt_f32_f16", "f32 = f16", lambda x: x),
+    ("v_cvt_f64_f32", "f64 = f32", lambda x: x.to("double")),
+    ("v_cvt_f32_f64", "f32 = f64", lambda x: x.to("float")),
+    ("v_cvt_f32_bf16", "f32 = b16", lambda x: x.to("i32").shl(16).bits("float")),
+    ("v_cvt_pk_bf16_f32", "b32 = f32 f32", _pair(bfloat_bits)),
+    ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(half_bits)),
+    ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(half_bits_toward_zero)),
+    ("v_cvt_pknorm_i16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, True))),
+    ("v_cvt_pknorm_u16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, False))),
+    ("v_cvt_pk_i16_i32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, True))),
+    ("v_cvt_pk_u16_u32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, False))),
+]
+
+ROWS = rows(VECTOR_FAMILY, [*ARITHMETIC, *ROUNDING, *ELEMENTARY, *CONVERSIONS, *_comparisons()]) | rows(MIXED_FAMILY, [
+    ("v_fma_mix_f32 v_mad_mix_f32", "f32 = f32 f32 f32", fma),
+    ("v_fma_mixlo_f16 v_mad_mixlo_f16", "f16+ = f32 f32 f32", fma),
+])

@@ -1,0 +1,126 @@
+"""A program for the software device: kernels decoded on first use, and launched over workgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from flylab.codegen.isa import Isa, IsaKernel
+from flylab.emulator import core, jit
+from flylab.emulator.arguments import Buffer, fill_hidden, pack
+from flylab.emulator.decode import Coded, Decoder, Registers, decode
+from flylab.emulator.run import Geometry, Report, run
+from flylab.emulator.table import Row
+from flylab.errors import DeviceError
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A kernel ready to run: its records with the handlers' addresses in them."""
+
+    kernel: IsaKernel
+    records: bytes
+    registers: Registers
+    mode: int
+
+
+@cache
+def table() -> dict[str, Row]:
+    """The whole operation table."""
+    from flylab.emulator import ops_float, ops_packed, ops_salu, ops_valu
+
+    return ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS
+
+
+@cache
+def _others() -> dict[str, Any]:
+    from flylab.emulator import ops_control, ops_memory
+
+    return ops_memory.DECODERS | ops_control.DECODERS
+
+
+class Program:
+    """The kernels of an `Isa`, to be launched on the software device.
+
+    Every number a launch reports is emulated: results and counts, and no times.
+    """
+
+    def __init__(self, isa: Isa):
+        self.isa = isa
+        self._loaded: dict[str, Loaded] = {}
+
+    @classmethod
+    def from_assembly(cls, text: str) -> Program:
+        """A program from assembly text for gfx942 or gfx950, with kernel descriptors.
+
+        Raises `CompileError` for text that holds no kernel.
+        """
+        return cls(Isa.parse(text))
+
+    def load(self, name: str) -> Loaded:
+        """Decodes a kernel and makes its handlers, once.
+
+        Raises `UnknownInstruction` for the first instruction that the device cannot execute.
+        """
+        if name not in self._loaded:
+            kernel = self._kernel(name)
+            coded = decode(kernel, table(), _others())
+            handlers = jit.addresses({c.key: c.write for c in coded})
+            # Code that runs past the end of the listing meets an end that says so.
+            records = b"".join(c.record(handlers[c.key]) for c in coded)
+            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), Decoder(kernel).setreg_mode())
+        return self._loaded[name]
+
+    def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
+               kernel: str | None = None, shared: int = 0) -> Report:
+        """Runs a kernel on numpy arrays, CPU tensors and numbers, which are changed in place.
+
+        `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
+        Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.
+        """
+        chosen = self._kernel(kernel)
+        segment, buffers = pack(chosen, args)
+        return self.launch_packed(chosen.name, grid, block, segment, buffers, shared)
+
+    def launch_packed(self, kernel: str, grid: int | Sequence[int], block: int | Sequence[int], kernarg: bytes,
+                      buffers: Sequence[Buffer], shared: int = 0) -> Report:
+        """Runs a kernel on arguments that are packed already; `buffers` are all the memory it may touch.
+
+        The kernel-argument segment may leave out the hidden arguments, which are filled here.
+        """
+        chosen = self._kernel(kernel)
+        geometry = Geometry.of(chosen, grid, block, shared)
+        explicit = max((a.offset + a.size for a in chosen.args if not a.hidden), default=0)
+        if len(kernarg) < explicit:
+            raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
+        segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
+        fill_hidden(chosen, segment, geometry.grid, geometry.block, shared)
+        return run(self.load(kernel), geometry, bytes(segment), buffers)
+
+    def _kernel(self, name: str | None) -> IsaKernel:
+        kernels = self.isa.kernels
+        if name is None:
+            if len(kernels) != 1:
+                raise DeviceError(f"this program holds {len(kernels)} kernels: {', '.join(kernels)}",
+                                  hint="name one with kernel=")
+            return next(iter(kernels.values()))
+        if name not in kernels:
+            raise DeviceError(f"this program has no kernel '{name}'", hint=f"it holds {', '.join(kernels)}")
+        return kernels[name]
+
+
+@cache
+def _past_end() -> bytes:
+    """The record after a kernel's last."""
+    from flylab.emulator.ops_control import write_past_end
+
+    key = "past the end"
+    return Coded(key, write_past_end).record(jit.addresses({key: write_past_end})[key])
+
+
+@cache
+def core_addresses() -> dict[str, int]:
+    """The native core: the worker's loop and the search of buffers."""
+    return jit.addresses({"core run": core.run_text, "core check": core.check_text})
