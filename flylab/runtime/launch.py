@@ -29,8 +29,7 @@ class Run:
 
     def show(self) -> str:
         """One line a kernel: what was counted, with the word for where the numbers come from."""
-        names = [launch.kernel for launch in self.compiled.launches]
-        return "\n".join(f"{n} on {self.device}: {r}" for n, r in zip(names, self.reports, strict=True))
+        return "\n".join(f"{self.device}: {report}" for report in self.reports)
 
     __repr__ = show
 
