@@ -11,7 +11,7 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
-from flylab.layout.construct import as_layout, as_tile, joined, size
+from flylab.layout.construct import as_layout, as_tile, remade, size
 from flylab.layout.int_tuple import IntTuple, as_int_tuple, at_path, leaves, product, text
 from flylab.layout.layout import Layout, Mode, has_basis, trusted
 from flylab.layout.swizzle import ComposedLayout, Swizzle, map_indices
@@ -39,7 +39,8 @@ def coalesce(layout: Any, profile: Any = None) -> Any:
     if len(profile) > len(modes):
         raise LayoutError(f"profile {text(profile)} has {len(profile)} modes, layout {layout} has {len(modes)}",
                           hint="give one entry for each mode, or fewer")
-    return joined([coalesce(mode, each) for mode, each in zip(modes, profile, strict=False)] + modes[len(profile):])
+    changed = [coalesce(mode, each) for mode, each in zip(modes, profile, strict=False)]
+    return remade(layout, changed + modes[len(profile):])
 
 
 def of_modes(modes: tuple[Mode, ...] | list[Mode]) -> Layout:
@@ -79,7 +80,7 @@ def composition(outer: Any, inner: Any) -> Any:
         return outer
     if isinstance(tile, tuple):
         modes = tiled_modes(outer, tile)
-        return joined([composition(mode, each) for mode, each in modes] + list(outer)[len(tile):])
+        return remade(outer, [composition(mode, each) for mode, each in modes] + list(outer)[len(tile):])
     return _composed(outer, trusted(tile, 0 if tile == 1 else 1))
 
 
@@ -177,9 +178,9 @@ def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
         if left % run:
             at = unit * run
             raise LayoutError(
-                f"composition of {outer} with {inner} is no layout: it runs in steps of {step} for {run} coordinates, "
-                f"which do not divide {left}, and at coordinate {at} it is {outer}({at * stride}) = "
-                f"{outer(at * stride)}, not {run * step}",
+                f"composition of {outer} with {inner} is no layout: at coordinate {at} it is {outer}({at * stride}) = "
+                f"{outer(at * stride)}; coordinate {unit} gives {step}, and {run} does not divide {left}, so that "
+                f"coordinate {at} would have to give {run * step}",
                 hint="let the inner mode divide the outer modes it crosses, or stay inside one")
         pieces.append((run, step))
         unit, left = unit * run, left // run

@@ -53,6 +53,17 @@ def joined(modes: Sequence[Layout]) -> Layout:
     return trusted(tuple([mode.shape for mode in modes]), tuple([mode.stride for mode in modes]))
 
 
+def remade(layout: Layout, modes: Sequence[Layout]) -> Layout:
+    """The layout whose modes are `modes`, made of those of `layout`: a tuple of one mode stays a tuple.
+
+    >>> remade(Layout((8,), (1,)), [Layout((2, 4), (1, 2))])
+    Layout(((2, 4),), ((1, 2),))
+    """
+    if type(layout.shape) is tuple and len(modes) == 1:
+        return trusted((modes[0].shape,), (modes[0].stride,))
+    return joined(modes)
+
+
 def as_layout(value: Any, what: str = "argument") -> Layout:
     """`value` if it is a plain Layout, else a LayoutError that says what was given.
 

@@ -71,7 +71,7 @@ def _following_strides(layout: Layout) -> dict[int, int]:
                 hint="use right_inverse or left_inverse, or give the modes strides that do not interleave")
         reach += (extent - 1) * stride
     strides = [stride for stride, _ in pairs]
-    return dict(zip(strides, strides[1:] + [0], strict=True))
+    return dict(zip(strides, [*strides[1:], 0], strict=False))
 
 
 def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:

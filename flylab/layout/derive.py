@@ -142,8 +142,7 @@ def tile_to_shape(block: Any, shape: Any, order: Any = None) -> Any:
             raise LayoutError(f"the block {block} does not divide the shape {text(shape)}: {target} is no multiple of "
                               f"{extent}", hint="round the shape up to whole blocks")
         counts.append(target // extent)
-    copies = tuple(counts) if len(counts) > 1 else counts[0]
-    return blocked_product(block, make_ordered_layout(copies, 0 if order is None else order))
+    return blocked_product(block, make_ordered_layout(tuple(counts), 0 if order is None else order))
 
 
 def coprofile(layout: Layout) -> IntTuple:

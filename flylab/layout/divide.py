@@ -12,7 +12,7 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.algebra import composition, gaps_of, of_modes, tiled_modes
-from flylab.layout.construct import as_layout, as_tile, joined, size
+from flylab.layout.construct import as_layout, as_tile, joined, remade, size
 from flylab.layout.int_tuple import IntTuple
 from flylab.layout.layout import Layout, trusted
 from flylab.layout.swizzle import ComposedLayout
@@ -34,7 +34,7 @@ def _cut(layout: Layout, tile: Any) -> _Parts:
     # A mode by extent:1, nearly all divides there are, needs no composition.
     count = -(-layout.shape // extent)
     return (trusted(extent, layout.stride if extent > 1 else 0),
-            trusted(count, layout.stride * extent if count > 1 else 0), count * extent - layout.shape)
+            trusted(count, layout.stride * extent if count != 1 else 0), count * extent - layout.shape)
 
 
 def _by_layout(layout: Layout, tile: Layout) -> _Parts:
@@ -80,7 +80,7 @@ def _logical(layout: Layout, tile: Any) -> tuple[Layout, IntTuple]:
         return joined([first, rest]), over
     modes, overs = zip(*[_logical(mode, each) for mode, each in tiled_modes(layout, tile)], strict=True)
     more = list(layout)[len(tile):]
-    return joined([*modes, *more]), _grouped(overs, len(more))
+    return remade(layout, [*modes, *more]), _grouped(overs, len(more))
 
 
 def _divided(layout: Any, divisor: Any, form: Callable[[Layout, Any], tuple[Layout, IntTuple]]) -> Any:

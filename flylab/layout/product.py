@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.layout.algebra import composition, gaps_of, of_modes, tiled_modes
-from flylab.layout.construct import as_layout, as_tile, cosize, joined
+from flylab.layout.construct import as_layout, as_tile, cosize, joined, remade
 from flylab.layout.layout import Layout, trusted
 from flylab.layout.swizzle import ComposedLayout
 
@@ -39,7 +39,7 @@ def _logical(block: Layout, tiler: Any) -> Layout:
     if not isinstance(tiler, tuple):
         return block if tiler is None else joined(_parts(block, tiler))
     modes = [_logical(mode, each) for mode, each in tiled_modes(block, tiler)]
-    return joined(modes + list(block)[len(tiler):])
+    return remade(block, modes + list(block)[len(tiler):])
 
 
 def _with_inner(block: Any, tiler: Any, form: Any) -> Any:
@@ -112,7 +112,7 @@ def blocked_product(block: Any, tiler: Any) -> Any:
     Layout(((2, 3), (5, 4)), ((5, 10), (1, 30)))
     """
     def form(each: Layout, tile: Any) -> Layout:
-        return joined([joined(pair) for pair in zip(*_by_mode(each, tile), strict=True)])
+        return remade(each, [joined(pair) for pair in zip(*_by_mode(each, tile), strict=True)])
 
     return _with_inner(block, tiler, form)
 
@@ -124,6 +124,6 @@ def raked_product(block: Any, tiler: Any) -> Any:
     Layout(((3, 2), (4, 5)), ((10, 5), (30, 1)))
     """
     def form(each: Layout, tile: Any) -> Layout:
-        return joined([joined(pair[::-1]) for pair in zip(*_by_mode(each, tile), strict=True)])
+        return remade(each, [joined(pair[::-1]) for pair in zip(*_by_mode(each, tile), strict=True)])
 
     return _with_inner(block, tiler, form)
