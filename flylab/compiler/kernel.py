@@ -26,6 +26,8 @@ class TracedFunction(Inspectable):
         self.signature = Signature(function)
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self.__qualname__ = function.__qualname__
         self.__wrapped__ = function
         self._source: sources.Source | None = None
         self._rewritten: rewriting.Rewritten | None = None

@@ -32,11 +32,14 @@ class Numeric:
     """
 
     dtype: ClassVar[DType]
+    width: ClassVar[int]
+    """Bits of an element in memory."""
     __slots__ = ("value", "bounds")
 
     def __init_subclass__(cls) -> None:
         if cls.__name__ in DTYPES:
             cls.dtype = DTYPES[cls.__name__]
+            cls.width = cls.dtype.bits
             CLASSES[cls.__name__] = cls
 
     def __init__(self, value: Any, *, bounds: tuple[int, int] | None = None):

@@ -1,0 +1,1 @@
+"""Copies: data movement alone."""

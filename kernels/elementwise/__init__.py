@@ -1,0 +1,1 @@
+"""Element-wise kernels: one element in, one element out."""
