@@ -7,7 +7,10 @@ below; one that is in neither is an error, never passed on unseen.
 
 from __future__ import annotations
 
+import __future__
+
 import ast
+import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,17 +111,37 @@ def _is_runtime(value: Any) -> bool:
 class _Rewriter(ast.NodeTransformer):
     def __init__(self, source: Source):
         self.source = source
+        self.nesting = 0
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.stmt) and not isinstance(node, (*PLAIN, *HOOKED)):
             raise NotSupportedError(
                 f"`{type(node).__name__}` statements cannot be traced",
-                where=SourceLine.of(
-                    self.source.file, node.lineno, node.col_offset, node.end_col_offset, self.source.name
-                ),
+                where=self._where(node),
                 hint="write it with assignments, calls, if and for",
             )
         return super().visit(node)
+
+    def _where(self, node: ast.stmt | ast.expr) -> SourceLine:
+        return SourceLine.of(self.source.file, node.lineno, node.col_offset, node.end_col_offset, self.source.name)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        self.nesting += 1
+        node = self.generic_visit(node)  # type: ignore[assignment]
+        self.nesting -= 1
+        return node
+
+    def visit_Yield(self, node: ast.Yield) -> Any:
+        # A generator inside of a kernel is plain Python; a kernel that yields is the reference's loop with `init=`.
+        if not self.nesting:
+            raise NotSupportedError(
+                "`yield` of loop-carried values: this version of flylab has loops that unroll",
+                where=self._where(node),
+                hint="unroll the loop with range_constexpr, and assign to plain variables",
+            )
+        return self.generic_visit(node)
+
+    visit_YieldFrom = visit_Await = visit_Yield
 
     def _hooked(self, hook: str, value: ast.expr, *extra: str) -> ast.expr:
         call = ast.Call(
@@ -181,17 +204,13 @@ def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[
     Its code keeps the user's file and lines, so tracebacks and locations need no translation.
     """
     free = original.__code__.co_freevars
-    factory = ast.FunctionDef(
-        name="__flylab_factory__",
-        body=[rewritten.tree, ast.Return(ast.Name(rewritten.tree.name, ast.Load()))],
-        args=ast.arguments(
-            posonlyargs=[], args=[ast.arg(n) for n in (HOOK, *free)], kwonlyargs=[], kw_defaults=[], defaults=[]
-        ),
-        decorator_list=[],
-        type_params=[],
-    )
+    # A function nested in a rewritten one has the hook among its free names already.
+    factory = ast.parse(f"def __flylab_factory__({', '.join(dict.fromkeys((HOOK, *free)))}): pass").body[0]
+    factory.body = [_in_its_class(rewritten.tree, original.__qualname__)]  # type: ignore[attr-defined]
     module = ast.fix_missing_locations(ast.Module([factory], []))
-    code = _code_named(compile(module, rewritten.source.file, "exec"), rewritten.tree.name)
+    flags = original.__code__.co_flags & __future__.annotations.compiler_flag
+    compiled = compile(module, rewritten.source.file, "exec", flags, dont_inherit=True)
+    code = _function_code(compiled, rewritten.tree.name)
     cells = dict(zip(free, original.__closure__ or (), strict=True))
     cells[HOOK] = types.CellType(Hooks)
     # A function that refers to itself finds the decorated one, which is in its globals or closure.
@@ -201,12 +220,23 @@ def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[
     return made
 
 
-def _code_named(code: types.CodeType, name: str) -> types.CodeType:
-    """The code object of a function, found among the constants of the module that holds it."""
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            if const.co_name == name:
-                return const
-            if const.co_name == "__flylab_factory__":
-                return _code_named(const, name)
+def _in_its_class(tree: ast.FunctionDef, qualified: str) -> ast.stmt:
+    """The function inside a class named as the one it was written in, which is what `self.__name` depends on."""
+    parts = qualified.split(".")
+    classes = [a for a, b in zip(parts, parts[1:], strict=False) if "<locals>" not in (a, b)]
+    if not classes:
+        return tree
+    inside = ast.parse(f"class {classes[-1]}: pass").body[0]
+    inside.body = [tree]  # type: ignore[attr-defined]
+    return inside
+
+
+def _function_code(module: types.CodeType, name: str) -> types.CodeType:
+    """The code object of the outermost function of that name in a module's code."""
+    level = [module]
+    while level:
+        level = [c for code in level for c in code.co_consts if isinstance(c, types.CodeType)]
+        for code in level:
+            if code.co_name == name and code.co_flags & inspect.CO_OPTIMIZED:  # a class's code is not optimised
+                return code
     raise TraceError(f"'{name}' was lost in rewriting")
