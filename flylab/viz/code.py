@@ -7,7 +7,6 @@ import re
 _OPEN, _CLOSE = "([{", ")]}"
 _GENERIC = re.compile(r'(?P<head>\s*(?:%[^"=]* = )?)"(?P<name>[\w.]+)"\(')
 _TYPE = re.compile(r'!(?:fly|llvm|gpu)\.(\w+(?:\.\w+)*)(?:<"([^"]*)">)?')
-_LOCATION = re.compile(r" loc\((?:#\w+|unknown|\"[^\"]*\":\d+:\d+|[^()]*(?:\([^()]*\)[^()]*)*)\)$")
 # Attributes that repeat what the operands already say.
 _NOISE = {"operandSegmentSizes", "resultSegmentSizes", "operand_segment_sizes"}
 
@@ -22,13 +21,21 @@ def short_mlir(line: str) -> str:
     >>> short_mlir('  "scf.for"(%0, %1, %2) ({')
     '  scf.for %0, %1, %2 {'
     """
-    line = _LOCATION.sub("", line.rstrip())
+    line = _without_location(line.rstrip())
     found = _GENERIC.match(line)
     if found:
         line = _short_operation(found["head"], found["name"], line, found.end() - 1)
     elif re.match(r"\s*\}\)", line):
         line = line[: line.index("}")] + "}"
     return _TYPE.sub(lambda m: m[1] + (f"<{m[2]}>" if m[2] is not None else ""), line)
+
+
+def _without_location(line: str) -> str:
+    """The line without a location at its end; a line that defines one keeps it."""
+    for found in re.finditer(r"(?<!=) loc\(", line):
+        if _closing(line, found.end() - 1) == len(line) - 1:
+            return line[: found.start()]
+    return line
 
 
 def _short_operation(head: str, name: str, line: str, at: int) -> str:

@@ -47,8 +47,8 @@ def _pane(pane: Pane, tint: dict[int, str], uid: str) -> str:
     head = (f'<h2 id="h{name}">{pane.order} <b>{escape(pane.name)}</b>'
             f'<span class="muted">{pane.size}</span>{_change(pane)}</h2>')
     lines = "".join(_line(row, pane.language, tint) for row in pane.rows)
-    return (f'<section class="pane" id="{name}" aria-labelledby="h{name}">{head}'
-            f'<div class="code" tabindex="0" role="region" aria-labelledby="h{name}">{lines}</div></section>')
+    return (f'<div class="pane" id="{name}">{head}'
+            f'<div class="code" tabindex="0" role="region" aria-labelledby="h{name}">{lines}</div></div>')
 
 
 def _line(row: Row, language: str, tint: dict[int, str]) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,7 @@ class Scene:
         return cls(data["kind"], data["title"], data["summary"], facets, relations, tuple(data["notes"]),
                    data["options"])
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Eight hex digits of the content's hash: ids built from it are unique on a page and stable between runs."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -16,8 +16,9 @@ document.addEventListener("click", (event) => {
   light(key);
   if (pinned === null) return;
   for (const pane of document.querySelectorAll(".code")) {
-    const line = pane.querySelector(`[data-k="${CSS.escape(key)}"]`);
-    if (line && !pane.contains(event.target)) pane.scrollTop = line.offsetTop - pane.offsetTop - pane.clientHeight / 3;
+    const line = [...pane.querySelectorAll(`[data-k="${CSS.escape(key)}"]`)].find((each) => each.offsetParent);
+    if (!line || pane.contains(event.target)) continue;
+    pane.scrollTop += line.getBoundingClientRect().top - pane.getBoundingClientRect().top - pane.clientHeight / 3;
   }
 });
 document.addEventListener("keydown", (event) => { if (event.key === "Escape") { pinned = null; light(null); } });

@@ -1,0 +1,147 @@
+"""Pictures: golden files, the same bytes from every process, ids, PNG and matplotlib, colours."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import re
+import struct
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from flylab import viz
+from flylab.errors import ToolchainError
+from flylab.layout import Layout
+from flylab.viz.palette import CATEGORIES, DARK, HEAT, LIGHT, contrast, ink_on
+from flylab.viz.picture import PAGE_WIDTH, Line, Rect, Text
+from tests.viz.views import VIEWS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_golden(name: str, golden) -> None:
+    view = VIEWS[name]()
+    golden(f"{name}.svg", view.to_svg())
+    golden(f"{name}.txt", f"{view!r}\n{view}\n")
+
+
+def test_other_processes_write_the_same_bytes() -> None:
+    program = ("import hashlib\nfrom tests.viz.views import VIEWS\n"
+               "for make in VIEWS.values():\n"
+               "    v = make()\n"
+               "    print(hashlib.sha256((v.to_svg() + v.to_html() + v.to_text()).encode()).hexdigest())\n")
+    views = [make() for make in VIEWS.values()]
+    here = [hashlib.sha256((v.to_svg() + v.to_html() + v.to_text()).encode()).hexdigest() for v in views]
+    for seed in ("0", "1"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        assert run.stdout.split() == here
+
+
+def test_svg_needs_no_matplotlib() -> None:
+    program = ("import sys\nsys.modules['matplotlib'] = None\nfrom tests.viz.views import VIEWS\n"
+               "v = VIEWS['columns']()\nv.to_svg(), v.to_html(), v.to_text()\nv.to_png()\n")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert ToolchainError.__name__ in run.stderr and "hint: pip install matplotlib" in run.stderr
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_svg_is_sound_and_described(name: str) -> None:
+    view = VIEWS[name]()
+    root = ElementTree.fromstring(view.to_svg())
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.get("role") == "img"
+    title, desc, ground = list(root)[:3]
+    assert (title.tag, desc.tag) == (space + "title", space + "desc")
+    assert root.get("aria-labelledby") == f"{title.get('id')} {desc.get('id')}"
+    assert title.text == view.scene.title and view.scene.summary in desc.text
+    assert ground.get("fill") == "#ffffff" and ground.get("width") == root.get("width")
+    assert "var(" not in view.to_svg() and "var(--ink)" in view.to_html()
+
+
+def test_ids_differ_between_contents_and_not_between_runs() -> None:
+    ids = {name: re.findall(r'id="(\w+)"', make().to_svg()) for name, make in VIEWS.items()}
+    every = [i for found in ids.values() for i in found]
+    assert len(every) == len(set(every)) == 2 * len(VIEWS)
+    assert ids == {name: re.findall(r'id="(\w+)"', make().to_svg()) for name, make in VIEWS.items()}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_nothing_leaves_the_sheet(name: str) -> None:
+    picture = VIEWS[name]().picture
+    assert picture.width <= PAGE_WIDTH
+    for item in picture.items:
+        if isinstance(item, Rect):
+            box = (item.x, item.y, item.x + item.w, item.y + item.h)
+        elif isinstance(item, Line):
+            box = (item.x1, item.y1, item.x2, item.y2)
+        else:
+            assert isinstance(item, Text)
+            left = item.x - item.width * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
+            box = (left, item.y - item.size, left + item.width, item.y + item.size * 0.3)
+        assert box[0] >= 0 and box[1] >= 0 and box[2] <= picture.width and box[3] <= picture.height, item
+
+
+def test_a_cell_gets_svg_png_and_one_line_of_text() -> None:
+    view = VIEWS["columns"]()
+    bundle = view._repr_mimebundle_()
+    assert set(bundle) == {"image/svg+xml", "image/png", "text/plain"}
+    assert bundle["image/svg+xml"] == view.to_svg()
+    assert base64.b64decode(bundle["image/png"]) == view.to_png()
+    assert bundle["text/plain"] == "layout (8,16):(1,8), 128 elements, offsets 0 to 127"
+    assert set(view._repr_mimebundle_(include=["text/plain"])) == {"text/plain"}
+    assert set(view._repr_mimebundle_(exclude=["image/png"])) == {"image/svg+xml", "text/plain"}
+
+
+@pytest.mark.parametrize("name", ["columns", "shared", "pipeline"])
+def test_png_has_the_size_of_the_picture_and_its_colours(name: str) -> None:
+    import matplotlib.image
+    import numpy as np
+
+    view = VIEWS[name]()
+    png = view.to_png(scale=2)
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", png[16:24]) == (2 * view.picture.width, 2 * view.picture.height)
+    pixels = np.rint(matplotlib.image.imread(io.BytesIO(png))[:, :, :3] * 255).astype(int)
+    rects = [r for r in view.picture.items if isinstance(r, Rect) and r.fill.startswith("#") and min(r.w, r.h) >= 8]
+    assert len(rects) >= 12
+    for rect in rects:
+        expected = [int(rect.fill[k : k + 2], 16) for k in (1, 3, 5)]
+        corner = pixels[int(2 * rect.y) + 8, int(2 * rect.x) + 8]  # inside of a frame, before the writing
+        assert abs(corner - expected).max() <= 1, rect
+
+
+def test_mpl_gives_a_figure_in_the_pictures_pixels() -> None:
+    view = VIEWS["columns"]()
+    figure = view.to_mpl()
+    assert [round(v * 100) for v in figure.get_size_inches()] == [view.picture.width, view.picture.height]
+    written = [text.get_text() for text in figure.axes[0].texts]
+    assert written == [part for item in view.picture.items if isinstance(item, Text) for part, _ in item.spans]
+
+
+def test_cividis_is_matplotlibs() -> None:
+    import matplotlib
+
+    table = matplotlib.colormaps["cividis"]
+    assert list(HEAT) == ["#" + "".join(f"{round(v * 255):02x}" for v in table(i)[:3]) for i in range(256)]
+
+
+def test_writing_can_be_read_on_every_ground() -> None:
+    assert min(contrast(ink_on(c), c) for c in (*HEAT, *CATEGORIES)) >= 4.5
+    for theme in (LIGHT, DARK):
+        words = set(theme) - {"paper", "panel", "line", "lit"}
+        assert min(contrast(theme[w], theme[g]) for w in words for g in ("paper", "panel", "lit")) >= 4.5
+
+
+def test_one_layout_has_one_picture_whatever_its_title() -> None:
+    one, two = (viz.layout(Layout((4, 4), (1, 4)), title=t) for t in ("a", "b"))
+    assert one.scene.digest != two.scene.digest
+    assert [i for i in one.picture.items if isinstance(i, Rect)] == [i for i in two.picture.items if isinstance(i, Rect)]
