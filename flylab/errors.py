@@ -3,7 +3,7 @@
 Every error that a user can meet is a `FlylabError`. It carries the message in the user's words, the place in the
 user's source (when there is one) and one way to mend it, and prints as
 
-    my_kernel.py:18, in vector_add
+    my_kernel.py, line 18, in vector_add
         fx.copy(atom, tA, rA)
         ^^^^^^^^^^^^^^^^^^^^^
     the copy moves 4 elements, but 'rA' holds 8
@@ -13,6 +13,7 @@ user's source (when there is one) and one way to mend it, and prints as
 from __future__ import annotations
 
 import linecache
+import sys
 from dataclasses import dataclass
 
 
@@ -21,7 +22,7 @@ class SourceLine:
     """A place in the user's source: a file (or notebook cell), a line counted from 1, and optional columns from 0.
 
     >>> print(SourceLine("k.py", 18, "x = y", function="f"))
-    k.py:18, in f
+    k.py, line 18, in f
         x = y
     """
 
@@ -39,7 +40,8 @@ class SourceLine:
         return cls(file, line, linecache.getline(file, line).rstrip("\n"), column, end_column, function)
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}" + (f", in {self.function}" if self.function else "")
+        place = cell_name(self.file) or self.file
+        where = f"{place}, line {self.line}" + (f", in {self.function}" if self.function else "")
         if not self.text.strip():
             return where
         lines = [where, "    " + self.text.strip()]
@@ -49,6 +51,13 @@ class SourceLine:
             width = min(self.end_column, len(self.text)) - self.column
             lines.append("    " + " " * (self.column - indent) + "^" * max(width, 1))
         return "\n".join(lines)
+
+
+def cell_name(file: str) -> str | None:
+    """`cell In[3]` for the file name of a notebook cell; None for any other file."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    return f"cell {named[1]}" if named and named[0] == "Cell" else None
 
 
 class FlylabError(Exception):
@@ -66,6 +75,12 @@ class FlylabError(Exception):
         if self.hint:
             parts.append(f"hint: {self.hint}")
         return "\n".join(parts)
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the error in the user's words, without the frames inside flylab."""
+        if self.where is None:
+            raise AttributeError("an error without a place shows Python's traceback")
+        return [f"\x1b[31m{type(self).__name__}\x1b[39m: {self}"]
 
     def at(self, where: SourceLine | None) -> FlylabError:
         """The same error, placed at `where` unless it already has a place."""

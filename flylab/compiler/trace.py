@@ -84,7 +84,7 @@ class Trace:
                     where=launcher.signature.where(),
                     hint="a launcher writes its results into tensors",
                 )
-            op("func.return", [])
+            op("func.return", [], loc=_end(launcher))
         if not self.result.kernels:
             raise TraceError(
                 f"launcher '{launcher.name}' launches no kernel",
@@ -151,7 +151,7 @@ class Trace:
                     where=kernel.signature.where(),
                     hint="a kernel writes its results into tensors",
                 )
-            op("gpu.return", [])
+            op("gpu.return", [], loc=_end(kernel))
 
     def _launch_func(
         self,
@@ -180,6 +180,14 @@ class Trace:
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments),
             },
         )
+
+
+def _end(function: TracedFunction) -> Any:
+    """The location of a function's last line: where it returns."""
+    from mlir import ir
+
+    source = function.source
+    return ir.Location.file(source.file, source.first_line + len(source.text.splitlines()) - 1, 1)
 
 
 def _host_value(argument: HostArgument, values: Iterator[Any]) -> Any:

@@ -23,8 +23,17 @@ def require_trace(what: str) -> None:
         ) from None
 
 
-def op(name: str, operands: Sequence[Any], result: Any = None, attributes: Mapping[str, Any] | None = None) -> Any:
-    """Create an operation at the insertion point; its result, or None where `result` (a type) is None."""
+def op(
+    name: str,
+    operands: Sequence[Any],
+    result: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    loc: Any = None,
+) -> Any:
+    """Create an operation at the insertion point; its result, or None where `result` (a type) is None.
+
+    Its location is the user's line that runs now, unless `loc` gives another.
+    """
     from mlir import ir
 
     made = ir.Operation.create(
@@ -32,7 +41,7 @@ def op(name: str, operands: Sequence[Any], result: Any = None, attributes: Mappi
         results=[] if result is None else [result],
         operands=list(operands),
         attributes=dict(attributes or {}),
-        loc=mlir_location(),
+        loc=loc or mlir_location(),
     )
     return None if result is None else made.results[0]
 
