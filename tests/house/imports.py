@@ -55,7 +55,7 @@ MAY_IMPORT_LAZILY: dict[str, tuple[frozenset[str], str]] = {
 
 # Other people's packages: the units that may import each, and whether at module level too.
 OUTSIDE: dict[str, tuple[frozenset[str], bool]] = {
-    "mlir": (frozenset({"dialect", "expr", "compiler", "passes", "codegen"}), True),
+    "mlir": (frozenset({"dialect", "expr", "compiler", "passes", "codegen", "runtime"}), True),
     "llvmlite": (frozenset({"codegen", "emulator"}), True),
     "rocm": (frozenset({"runtime.hip"}), False),
     "torch": (frozenset({"runtime.arguments"}), False),
