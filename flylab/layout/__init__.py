@@ -58,7 +58,8 @@ from flylab.layout.derive import (
     same_map,
     tile_to_shape,
 )
-from flylab.layout.divide import flat_divide, logical_divide, overcover, tiled_divide, zipped_divide
+from flylab.layout.divides import flat_divide, logical_divide, overcover, tiled_divide, zipped_divide
+from flylab.layout.explanation import Explanation, Step, explain
 from flylab.layout.int_tuple import (
     as_int,
     as_int_tuple,
@@ -76,7 +77,7 @@ from flylab.layout.inverse import left_inverse, make_layout_tv, right_inverse
 from flylab.layout.layout import Layout
 from flylab.layout.modes import append, ceil_div, group, prepend, select, shape_div, take
 from flylab.layout.notation import parse, tile_text
-from flylab.layout.product import (
+from flylab.layout.products import (
     blocked_product,
     flat_product,
     logical_product,
@@ -87,16 +88,17 @@ from flylab.layout.product import (
 from flylab.layout.swizzle import ComposedLayout, Swizzle, make_composed_layout
 
 __all__ = [
-    "Basis", "ComposedLayout", "E", "Layout", "Swizzle", "add_coordinates", "append", "as_int", "as_int_tuple",
-    "as_shape", "blocked_product", "ceil_div", "coalesce", "complement", "composition", "congruent",
-    "coordinates_of", "coprofile", "coshape", "cosize", "crd2idx", "depth", "dice", "elem_less", "equal", "filter",
-    "flat_divide", "flat_product", "get", "get_1d_coord", "get_flat_coord", "get_leaves", "get_scalar", "get_shape",
-    "get_stride", "group", "has_none", "idx2crd", "int_tuple_add", "int_tuple_div", "int_tuple_mod",
-    "int_tuple_mul", "int_tuple_product", "int_tuple_product_each", "int_tuple_product_like", "int_tuple_sub",
-    "is_layout", "leaves", "left_inverse", "logical_divide", "logical_product", "make_composed_layout",
-    "make_coord", "make_fragment_layout_like", "make_identity_layout", "make_int_tuple", "make_layout",
-    "make_layout_like", "make_layout_tv", "make_ordered_layout", "make_shape", "make_stride", "make_tile",
-    "overcover", "parse", "prepend", "product", "raked_product", "rank", "recast_layout", "right_inverse",
-    "same_map", "select", "shape_div", "size", "slice", "slice_and_offset", "take", "text", "tile_text",
-    "tile_to_shape", "tiled_divide", "tiled_product", "zipped_divide", "zipped_product",
+    "Basis", "ComposedLayout", "E", "Explanation", "Layout", "Step", "Swizzle", "add_coordinates", "append",
+    "as_int", "as_int_tuple", "as_shape", "blocked_product", "ceil_div", "coalesce", "complement", "composition",
+    "congruent", "coordinates_of", "coprofile", "coshape", "cosize", "crd2idx", "depth", "dice", "elem_less",
+    "equal", "explain", "filter", "flat_divide", "flat_product", "get", "get_1d_coord", "get_flat_coord",
+    "get_leaves", "get_scalar", "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add",
+    "int_tuple_div", "int_tuple_mod", "int_tuple_mul", "int_tuple_product", "int_tuple_product_each",
+    "int_tuple_product_like", "int_tuple_sub", "is_layout", "leaves", "left_inverse", "logical_divide",
+    "logical_product", "make_composed_layout", "make_coord", "make_fragment_layout_like", "make_identity_layout",
+    "make_int_tuple", "make_layout", "make_layout_like", "make_layout_tv", "make_ordered_layout", "make_shape",
+    "make_stride", "make_tile", "overcover", "parse", "prepend", "product", "raked_product", "rank",
+    "recast_layout", "right_inverse", "same_map", "select", "shape_div", "size", "slice", "slice_and_offset",
+    "take", "text", "tile_text", "tile_to_shape", "tiled_divide", "tiled_product", "zipped_divide",
+    "zipped_product",
 ]

@@ -11,7 +11,8 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis, add_coordinates
-from flylab.layout.int_tuple import IntTuple, as_shape, compact, leaves, modes_of, product, text
+from flylab.layout.construct import as_layout, joined
+from flylab.layout.int_tuple import IntTuple, as_shape, at_path, compact, leaves, modes_of, product, text
 from flylab.layout.layout import Layout, coordinate_leaf, index_of, trusted
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
@@ -95,13 +96,15 @@ def _digits(index: Any, shape: IntTuple, stride: IntTuple, following: dict[int, 
     return (index if stride == 1 else index // stride) % shape
 
 
-def _split(coord: Any, shape: IntTuple, whole: str) -> tuple[list[Any], list[Any], list[tuple[Any, Any]]]:
-    """Paths kept (coord None), paths fixed, and the (coord, path) pairs of the fixed ones."""
-    kept: list[Any] = []
-    fixed: list[Any] = []
-    pairs: list[tuple[Any, Any]] = []
+_Path = tuple[int, ...]
 
-    def walk(each: Any, mode: IntTuple, path: tuple[int, ...]) -> None:
+
+def _split(coord: Any, shape: IntTuple, whole: str) -> tuple[list[_Path], list[tuple[Any, _Path]]]:
+    """The paths of the modes that `coord` keeps (with None), and the numbers it gives, each with its path."""
+    kept: list[_Path] = []
+    fixed: list[tuple[Any, _Path]] = []
+
+    def walk(each: Any, mode: IntTuple, path: _Path) -> None:
         if each is None:
             kept.append(path)
         elif isinstance(each, (tuple, list)):
@@ -111,27 +114,19 @@ def _split(coord: Any, shape: IntTuple, whole: str) -> tuple[list[Any], list[Any
             for i, (inner, sub) in enumerate(zip(each, mode, strict=True)):
                 walk(inner, sub, (*path, i))
         else:
-            fixed.append(path)
-            pairs.append((each, path))
+            fixed.append((each, path))
 
     walk(coord, shape, ())
-    return kept, fixed, pairs
+    return kept, fixed
 
 
-def _at(value: IntTuple, path: tuple[int, ...]) -> IntTuple:
-    for index in path:
-        value = value[index]
-    return value
+def _mode(layout: Layout, path: _Path) -> Layout:
+    return trusted(at_path(layout.shape, path), at_path(layout.stride, path))
 
 
-def _joined(layout: Layout, paths: list[tuple[int, ...]]) -> Layout:
-    """The modes at `paths` side by side; one mode stands alone, none is the layout of one element."""
-    if not paths:
-        return trusted(1, 0)
-    if len(paths) == 1:
-        return trusted(_at(layout.shape, paths[0]), _at(layout.stride, paths[0]))
-    return trusted(tuple([_at(layout.shape, path) for path in paths]),
-                   tuple([_at(layout.stride, path) for path in paths]))
+def _side_by_side(layout: Layout, paths: list[_Path]) -> Layout:
+    """The modes at `paths`; one mode stands alone, none is the layout of one element."""
+    return joined([_mode(layout, path) for path in paths]) if paths else trusted(1, 0)
 
 
 def slice_and_offset(layout: Layout, coord: Any) -> tuple[Layout, Any]:
@@ -143,12 +138,11 @@ def slice_and_offset(layout: Layout, coord: Any) -> tuple[Layout, Any]:
     >>> slice_and_offset(Layout((4, 8), (1, 4)), (None, 3))
     (Layout(4, 1), 12)
     """
-    kept, _, pairs = _split(coord, layout.shape, str(layout))
+    kept, fixed = _split(coord, as_layout(layout, "the sliced").shape, str(layout))
     offset: Any = 0
-    for each, path in pairs:
-        part = index_of(each, trusted(_at(layout.shape, path), _at(layout.stride, path)))
-        offset = add_coordinates(offset, part)
-    return _joined(layout, kept), offset
+    for each, path in fixed:
+        offset = add_coordinates(offset, index_of(each, _mode(layout, path)))
+    return _side_by_side(layout, kept), offset
 
 
 def slice(value: Any, coord: Any) -> Any:
@@ -160,8 +154,7 @@ def slice(value: Any, coord: Any) -> Any:
     (4, 16)
     """
     if isinstance(value, Layout):
-        kept, _, _ = _split(coord, value.shape, str(value))
-        return _joined(value, kept)
+        return _side_by_side(value, _split(coord, value.shape, str(value))[0])
     if isinstance(value, ComposedLayout):
         inner, offset = slice_and_offset(value.inner, coord)
         # The outer map is not linear, so what the fixed modes add cannot be dropped.
@@ -176,16 +169,16 @@ def dice(value: Any, coord: Any) -> Any:
     (Layout(8, 4), (8,))
     """
     if isinstance(value, Layout):
-        return _joined(value, _split(coord, value.shape, str(value))[1])
+        return _side_by_side(value, [path for _, path in _split(coord, value.shape, str(value))[1]])
     if isinstance(value, ComposedLayout):
         return ComposedLayout(value.outer, value.offset, dice(value.inner, coord))
-    return _picked(value, _split(coord, value, text(value))[1], "fixes")
+    return _picked(value, [path for _, path in _split(coord, value, text(value))[1]], "fixes")
 
 
-def _picked(value: IntTuple, paths: list[tuple[int, ...]], verb: str) -> IntTuple:
+def _picked(value: IntTuple, paths: list[_Path], verb: str) -> IntTuple:
     if not paths:
         raise LayoutError(f"the coordinate {verb} no mode of {text(value)}", hint="use crd2idx for a single element")
-    return tuple([_at(value, path) for path in paths]) if paths != [()] else value
+    return tuple([at_path(value, path) for path in paths]) if paths != [()] else value
 
 
 def coordinates_of(shape: Any) -> list[Any]:

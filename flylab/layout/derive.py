@@ -10,7 +10,7 @@ from flylab.layout.algebra import of_modes
 from flylab.layout.construct import as_layout, make_ordered_layout, nested_like, size
 from flylab.layout.int_tuple import IntTuple, as_int, as_shape, compact, leaves, map_leaves, modes_of, product, text
 from flylab.layout.layout import Layout, has_basis, trusted
-from flylab.layout.product import blocked_product
+from flylab.layout.products import blocked_product
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 

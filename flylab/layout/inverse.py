@@ -8,11 +8,15 @@ from flylab.layout.basis import Basis
 from flylab.layout.construct import as_layout, size
 from flylab.layout.int_tuple import IntTuple, product, text
 from flylab.layout.layout import Layout, Mode
-from flylab.layout.product import raked_product
+from flylab.layout.products import raked_product
 
 
-def _placed(layout: Layout, name: str) -> list[tuple[int, int, int]]:
-    """(stride, extent, coordinate step) of the merged modes without broadcasts, by stride."""
+def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
+    """(stride, extent, coordinate step) of the merged modes without broadcasts, by stride.
+
+    >>> placed_modes(Layout((4, 8), (8, 1)), "right_inverse")
+    [(1, 8, 4), (8, 4, 1)]
+    """
     placed = []
     step = 1
     for extent, stride in as_layout(layout).modes():
@@ -37,7 +41,7 @@ def right_inverse(layout: Layout) -> Layout:
     """
     modes: list[Mode] = []
     reached = 1
-    for stride, extent, step in _placed(layout, "right_inverse"):
+    for stride, extent, step in placed_modes(layout, "right_inverse"):
         if stride == reached:
             modes.append((extent, step))
             reached *= extent
@@ -53,7 +57,7 @@ def left_inverse(layout: Layout) -> Layout:
     >>> left_inverse(Layout((4, 8), (1, 5))), left_inverse(Layout(4, 2))
     (Layout((5, 8), (1, 4)), Layout((2, 4), (0, 1)))
     """
-    placed = _placed(layout, "left_inverse")
+    placed = placed_modes(layout, "left_inverse")
     modes: list[Mode] = []
     below, before = 1, (1, 1, 0)
     for stride, extent, step in placed:
