@@ -118,7 +118,7 @@ def _gaps(grid: Grid, left: float, top: float) -> Iterator[Item]:
     if row is not None:
         y = top + grid.rows.start[row] + grid.rows.pitch + grid.rows.gap / 2 + 4
         for x in grid.columns.start.values():
-            yield label(left + x + grid.columns.pitch / 2, y, "⋮", "muted", CELL, "middle")
+            yield label(left + x + grid.columns.pitch / 2, y, "…", "muted", CELL, "middle")
 
 
 def _borders(grid: Grid, left: float, top: float) -> Iterator[Item]:

@@ -74,7 +74,7 @@ def _panel(grid: Grid, cells: list[Cell]) -> Iterator[str]:
         words = {column: written.get((row, column), "") for column in grid.columns.shown}
         full = line(down.get(row, ""), words, " |")
         if row != before + 1:
-            yield "⋮".rjust(side)
+            yield "…".rjust(side)
         elif (0, row) in cuts:
             yield " " * (side + 1) + "-" * (len(full) - side - 1)
         yield full

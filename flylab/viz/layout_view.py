@@ -54,11 +54,11 @@ def layout(L: Any, color: str = "offset", labels: str = "offset", title: str | N
     })
     offsets = Facet("offset", {"text": [text(v) for v in number], "rank": list(range(len(number)))})
     holds = Relation("element", "offset", [(row, number[v]) for row, v in enumerate(values)])
-    low, high = text(min(values, default=0)), text(max(values, default=0))
+    low, high = text(min(values)), text(max(values))
+    legend = f"number after #, and colour: {_meaning(color)}" if groups else "offset" if heat and low != high else ""
     options = {
         "paint": "heat" if heat else "category" if groups else "plain", "low": low, "high": high,
-        "caption": _caption(frame, L), "panels": frame.panels, "size": frame.size,
-        "legend": "offset" if heat and low != high else f"number after #, and colour: {_meaning(color)}" if groups else "",
+        "caption": _caption(frame, L), "panels": frame.panels, "size": frame.size, "legend": legend,
     }
     panels = sorted({frame.place(i)[0] for i in kept})
     partial = "" if len(kept) == frame.size else " where drawn"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,10 @@ def figure(picture: Picture) -> Figure:
 def png(picture: Picture, scale: float = 2) -> bytes:
     """The picture as PNG bytes, `scale` pixels for each of its own."""
     buffer = io.BytesIO()
-    figure(picture).savefig(buffer, format="png", dpi=DPI * scale, metadata={"Software": None})
+    with warnings.catch_warnings():
+        # A comment in the user's source may hold any sign; where the font lacks it, a box is drawn.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        figure(picture).savefig(buffer, format="png", dpi=DPI * scale, metadata={"Software": None})
     return buffer.getvalue()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html import escape
 from itertools import groupby
@@ -39,6 +40,15 @@ def themed(colour: str) -> str:
     'var(--ink)'
     """
     return f"var(--{colour})" if colour in LIGHT else colour
+
+
+def words(text: str) -> str:
+    """Text for SVG: marks escaped, and what XML cannot hold (control characters) shown as U+FFFD.
+
+    >>> words("a < b" + chr(27))
+    'a &lt; b\ufffd'
+    """
+    return escape(re.sub("[\x00-\x1f\ud800-\udfff\ufffe\uffff]", "\ufffd", text), quote=False)
 
 
 def _style(item: Item) -> tuple[object, ...]:
@@ -83,10 +93,9 @@ def _texts(texts: list[Text], paint: Paint, _: bool) -> str:
 def _text(text: Text, paint: Paint) -> str:
     (_, colour), *rest = text.spans
     head = f'<text x="{number(text.x)}" y="{number(text.y)}" fill="{paint(colour)}">'
-    spans = [escape(text.spans[0][0], quote=False)]
+    spans = [words(text.spans[0][0])]
     for part, tint in rest:
-        part = escape(part, quote=False)
-        spans.append(part if tint == colour else f'<tspan fill="{paint(tint)}">{part}</tspan>')
+        spans.append(words(part) if tint == colour else f'<tspan fill="{paint(tint)}">{words(part)}</tspan>')
     return head + "".join(spans) + "</text>"
 
 
@@ -101,8 +110,8 @@ def render(picture: Picture, uid: str, paint: Paint = fixed, keyed: bool = False
     names = f'aria-labelledby="t{uid} d{uid}"'
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" {names} xml:space="preserve">',
-        f'<title id="t{uid}">{escape(picture.title, quote=False)}</title>',
-        f'<desc id="d{uid}">{escape(picture.desc, quote=False)}</desc>',
+        f'<title id="t{uid}">{words(picture.title)}</title>',
+        f'<desc id="d{uid}">{words(picture.desc)}</desc>',
         f'<rect width="{picture.width}" height="{picture.height}" fill="{paint("paper")}"/>',
         *body,
         "</svg>\n",

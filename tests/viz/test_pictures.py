@@ -18,6 +18,7 @@ import pytest
 from flylab import viz
 from flylab.errors import ToolchainError
 from flylab.layout import Layout
+from flylab.passes.recording import Stage
 from flylab.viz.palette import CATEGORIES, DARK, HEAT, LIGHT, contrast, ink_on
 from flylab.viz.picture import PAGE_WIDTH, Line, Rect, Text
 from tests.viz.views import VIEWS
@@ -41,7 +42,8 @@ def test_other_processes_write_the_same_bytes() -> None:
     here = [hashlib.sha256((v.to_svg() + v.to_html() + v.to_text()).encode()).hexdigest() for v in views]
     for seed in ("0", "1"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
-        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        assert run.stderr == ""
         assert run.stdout.split() == here
 
 
@@ -127,6 +129,23 @@ def test_mpl_gives_a_figure_in_the_pictures_pixels() -> None:
     assert written == [part for item in view.picture.items if isinstance(item, Text) for part, _ in item.spans]
 
 
+@pytest.mark.parametrize("name", VIEWS)
+def test_the_png_font_has_every_sign(name: str) -> None:
+    from matplotlib import font_manager, ft2font
+
+    for mono, family in ((True, "DejaVu Sans Mono"), (False, "DejaVu Sans")):
+        known = ft2font.FT2Font(font_manager.findfont(family)).get_charmap()
+        texts = [t.text for t in VIEWS[name]().picture.items if isinstance(t, Text) and t.mono is mono]
+        assert {sign for text in texts for sign in text if ord(sign) not in known} == set()
+
+
+def test_signs_that_xml_or_the_font_lack_do_no_harm(recwarn: pytest.WarningsRecorder) -> None:
+    view = viz.pipeline([Stage("source", "python", "x = '\x1b\u6f22 <&>'", (1,))])
+    assert "\u6f22" in ElementTree.tostring(ElementTree.fromstring(view.to_svg()), encoding="unicode")
+    view.to_png()
+    assert not recwarn.list
+
+
 def test_cividis_is_matplotlibs() -> None:
     import matplotlib
 
@@ -144,4 +163,5 @@ def test_writing_can_be_read_on_every_ground() -> None:
 def test_one_layout_has_one_picture_whatever_its_title() -> None:
     one, two = (viz.layout(Layout((4, 4), (1, 4)), title=t) for t in ("a", "b"))
     assert one.scene.digest != two.scene.digest
-    assert [i for i in one.picture.items if isinstance(i, Rect)] == [i for i in two.picture.items if isinstance(i, Rect)]
+    rects = [[item for item in view.picture.items if isinstance(item, Rect)] for view in (one, two)]
+    assert rects[0] == rects[1]
