@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flylab.compiler.kernel import TracedFunction
+from flylab.compiler.kernel import Method, TracedFunction
 from flylab.errors import TraceError
 
 
@@ -38,12 +38,14 @@ def jit(function: Callable[..., Any] | None = None) -> Any:
     return Launcher(function)
 
 
-def compile(launcher: Launcher, *args: Any, **named: Any) -> Any:
+def compile(launcher: Any, *args: Any, **named: Any) -> Any:
     """Compile a launcher for the current device without running it; a callable that takes the same arguments.
 
     Its `.show(what)`, `.isa` and `.save_hsaco(path)` give what the compiler made. Raises `TraceError` for anything but
     an @flyc.jit function.
     """
+    if isinstance(launcher, Method):
+        launcher, args = launcher.traced, (launcher.instance, *args)
     if not isinstance(launcher, Launcher):
         raise TraceError(f"flyc.compile of {launcher!r}", hint="give an @flyc.jit function and its arguments")
     from flylab.runtime.launch import compile_only

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from flylab.compiler import source as sources
 from flylab.compiler.inspection import Inspectable
 from flylab.compiler.signature import Signature
 from flylab.errors import TraceError
+from flylab.expr.location import here
+from flylab.expr.state import current_kernel
 from flylab.expr.typing import Stream
 
 
@@ -22,7 +25,7 @@ class TracedFunction(Inspectable):
         if not hasattr(function, "__code__"):
             raise TraceError(f"@flyc.{self.decorator} on {function!r}", hint="decorate a function written with `def`")
         self.function = function
-        self.name = name or function.__name__
+        self.name = function.__name__ if name is None else name
         self.signature = Signature(function)
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
@@ -59,13 +62,13 @@ class TracedFunction(Inspectable):
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
-        return _Method(self, instance)
+        return Method(self, instance)
 
     def __repr__(self) -> str:
         return f"<flyc.{self.decorator} {self.name}({', '.join(map(str, self.signature.parameters))})>"
 
 
-class _Method:
+class Method:
     """A kernel or launcher bound to an object, as Python binds methods."""
 
     def __init__(self, traced: TracedFunction, instance: Any):
@@ -88,17 +91,37 @@ class Kernel(TracedFunction):
         self, function: Callable[..., Any], name: str | None = None, known_block_size: Sequence[int] | None = None
     ):
         super().__init__(function, name)
-        self.known_block_size = known_block_size
+        if not re.fullmatch(r"[A-Za-z_$][\w$]*", self.name, re.ASCII):
+            raise TraceError(
+                f"a kernel called {self.name!r}: the name is its symbol in the code object",
+                where=self.signature.where(),
+                hint='use ASCII letters, digits, _ and $: @flyc.kernel(name="...")',
+            )
+        self.known_block_size = None if known_block_size is None else self._block(known_block_size)
+
+    def _block(self, given: Any) -> tuple[int, int, int]:
+        sizes = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+        if not 1 <= len(sizes) <= 3 or not all(type(x) is int and x > 0 for x in sizes):
+            raise TraceError(
+                f"known_block_size={given!r} of kernel '{self.name}'",
+                where=self.signature.where(),
+                hint="give one to three numbers of threads: known_block_size=(256, 1, 1)",
+            )
+        x, y, z = (*sizes, 1, 1)[:3]
+        return x, y, z
 
     def __call__(self, *args: Any, **named: Any) -> KernelCall:
         from flylab.compiler.trace import current_trace
 
-        if current_trace() is None:
+        trace = current_trace()
+        if trace is None or current_kernel() is not None:
             raise TraceError(
-                f"kernel '{self.name}' was called outside of a launcher",
+                f"kernel '{self.name}' was called {'outside of a launcher' if trace is None else 'in a kernel'}",
                 hint="call it in an @flyc.jit function: kernel(...).launch(grid=..., block=...)",
             )
-        return KernelCall(self, self.signature.bind(args, named))
+        call = KernelCall(self, self.signature.bind(args, named))
+        trace.calls.append(call)
+        return call
 
 
 class KernelCall:
@@ -107,6 +130,8 @@ class KernelCall:
     def __init__(self, kernel: Kernel, arguments: dict[str, Any]):
         self.kernel = kernel
         self.arguments = arguments
+        self.where = here()
+        self.launched = False
 
     def launch(self, grid: Any, block: Any, stream: Any = None, smem: Any = None) -> None:
         """Launch over `grid` blocks of `block` threads: integers, or tuples of one to three.
@@ -117,8 +142,12 @@ class KernelCall:
         from flylab.compiler.trace import current_trace
 
         trace = current_trace()
-        if trace is None:
-            raise TraceError("a launch outside of a launcher")
+        if trace is None or current_kernel() is not None:
+            raise TraceError(
+                f"a launch of '{self.kernel.name}' outside of its launcher",
+                hint="launch where the kernel is called: kernel(...).launch(grid=..., block=...)",
+            )
+        self.launched = True
         if stream is not None and not isinstance(stream, Stream):
             raise TraceError(f"launch(stream={stream!r})", hint="give the fx.Stream parameter, or leave it out")
         trace.launch(self, grid, block, smem)

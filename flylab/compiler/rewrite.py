@@ -131,7 +131,7 @@ class _Rewriter(ast.NodeTransformer):
         self.nesting -= 1
         return node
 
-    def visit_Yield(self, node: ast.Yield) -> Any:
+    def visit_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Any:
         # A generator inside of a kernel is plain Python; a kernel that yields is the reference's loop with `init=`.
         if not self.nesting:
             raise NotSupportedError(

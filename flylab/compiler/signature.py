@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.errors import ArgumentError, SourceLine, TraceError
+from flylab.dtypes import BOOL
 from flylab.expr.numeric import Numeric
+from flylab.expr.promotion import integer_range, promote
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Constexpr, Stream
 
@@ -32,6 +34,38 @@ class Parameter:
             INFERRED: "(no annotation)",
         }
         return f"{self.name}: {f'fx.{self.numeric.__name__}' if self.numeric else shown[self.kind]}"
+
+
+    def check_number(self, numeric: type[Numeric], value: Any) -> None:
+        """Raise `ArgumentError` unless a number (Python's, or one of the trace) fits the format without loss."""
+        dtype = numeric.dtype
+        if isinstance(value, Numeric):
+            if not value.is_static:
+                if promote(value.dtype, dtype) != dtype:
+                    raise ArgumentError(
+                        f"'{self}' gets {value.dtype}, which does not fit", hint=f"convert it: fx.{dtype}(...)"
+                    )
+                return
+            value = value.value
+        if dtype.is_float:
+            good, expected = isinstance(value, (int, float)), "a number"
+        elif dtype.kind == BOOL:
+            good, expected = isinstance(value, bool), "True or False"
+        else:
+            low, high = integer_range(dtype)
+            good = isinstance(value, int) and low <= value <= high
+            expected = f"an integer from {low} to {high}"
+        if not good:
+            raise ArgumentError(f"'{self}' gets {value!r} (a {type(value).__name__})", hint=f"pass {expected}")
+
+    def check_constant(self, value: Any) -> None:
+        """Raise `ArgumentError` unless a value is of the type that `fx.Constexpr[...]` names."""
+        wanted = self.constexpr_type
+        if isinstance(wanted, type) and not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
+            raise ArgumentError(
+                f"'{self}' gets {value!r} (a {type(value).__name__})",
+                hint=f"pass one of type {wanted.__name__}: it is a constant of the compilation",
+            )
 
 
 def _type_name(kind: Any) -> str:
@@ -76,8 +110,8 @@ class Signature:
     def _evaluate(self, text: str, name: str) -> Any:
         """An annotation that is a string: `from __future__ import annotations`, or quoted."""
         cells = zip(self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True)
-        names = {n: c.cell_contents for n, c in cells if c is not None}
         try:
+            names = {n: c.cell_contents for n, c in cells}
             return eval(text, self.function.__globals__, names)
         except Exception as error:
             raise TraceError(

@@ -19,7 +19,7 @@ from flylab.dtypes import DTYPES, DType
 from flylab.errors import FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import mlir_location, of_traceback
-from flylab.expr.numeric import Numeric
+from flylab.expr.numeric import Integer, Numeric, numeric_class
 from flylab.expr.state import KernelState, tracing
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Stream
@@ -63,6 +63,8 @@ class Trace:
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         self.result = TracedModule(module, target, arguments)
         self.kernel_block: Any = None
+        self.calls: list[KernelCall] = []
+        """The calls of kernels so far, each of which must be launched."""
 
     def run(self, launcher: TracedFunction) -> TracedModule:
         """Trace the launcher and every kernel that it launches."""
@@ -85,6 +87,7 @@ class Trace:
                     hint="a launcher writes its results into tensors",
                 )
             op("func.return", [], loc=_end(launcher))
+        self._check_calls()
         if not self.result.kernels:
             raise TraceError(
                 f"launcher '{launcher.name}' launches no kernel",
@@ -110,14 +113,26 @@ class Trace:
         made = ir.Operation.create(kind, regions=1, attributes=attributes, loc=loc)
         return made.regions[0].blocks.append(*types, arg_locs=[ir.Location.name(a.name, loc) for a in runtime])
 
+    def _check_calls(self) -> None:
+        for call in self.calls:
+            if not call.launched:
+                raise TraceError(
+                    f"kernel '{call.kernel.name}' is called, and never launched",
+                    where=call.where,
+                    hint="add .launch(grid=..., block=...)",
+                )
+
     def launch(self, call: KernelCall, grid: Any, block: Any, smem: Any) -> None:
         """Trace the kernel of a call, and launch it."""
         grids = _extents(call.kernel, "grid", grid)
         blocks = _extents(call.kernel, "block", block)
         known = _known_block(call.kernel, blocks)
         _check_extents(call.kernel, grids, known, self.target)
-        if smem is not None and not isinstance(smem, int):
-            raise TraceError(f"launch(smem={smem!r})", hint="dynamic LDS is a number of bytes")
+        if smem is not None and (not isinstance(smem, int) or not 0 <= smem <= self.target.lds_bytes):
+            raise TraceError(
+                f"launch of '{call.kernel.name}': smem={smem!r}",
+                hint=f"dynamic LDS is 0 to {self.target.lds_bytes} bytes on {self.target}",
+            )
         arguments = [_kernel_argument(p, call.arguments[p.name]) for p in call.kernel.signature.parameters]
         symbol = self._symbol(call.kernel.name)
         self._trace_kernel(call.kernel, symbol, arguments, known)
@@ -215,7 +230,9 @@ def _kernel_argument(parameter: Parameter, value: Any) -> tuple[HostArgument, An
     if kind == TENSOR and isinstance(value, Tensor):
         return HostArgument(parameter.name, TENSOR, value.spec), value
     if kind == NUMBER and isinstance(value, (Numeric, int, float)):
-        return HostArgument(parameter.name, NUMBER, parameter.numeric or type(value)), value
+        numeric = parameter.numeric or numeric_class(type(value))
+        parameter.check_number(numeric, value)
+        return HostArgument(parameter.name, NUMBER, numeric), value
     if kind == STREAM:
         return HostArgument(parameter.name, STREAM, value), value
     if kind == CONSTEXPR:
@@ -224,13 +241,15 @@ def _kernel_argument(parameter: Parameter, value: Any) -> tuple[HostArgument, An
                 f"'{parameter.name}' is a Constexpr, and gets a value only known on the device",
                 hint=f"declare it fx.Int32 in the kernel, or fx.Constexpr in the launcher: {parameter}",
             )
-        return HostArgument(parameter.name, CONSTEXPR, value.value if isinstance(value, Numeric) else value), value
+        constant = value.value if isinstance(value, Numeric) else value
+        parameter.check_constant(constant)
+        return HostArgument(parameter.name, CONSTEXPR, constant), value
     raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}", hint="pass what the annotation says")
 
 
 def _extents(kernel: Kernel, what: str, given: Any) -> list[Any]:
     items = list(given) if isinstance(given, (tuple, list)) else [given]
-    good = all(isinstance(x, (int, Numeric)) and not isinstance(x, bool) for x in items)
+    good = all(isinstance(x, (int, Integer)) and not isinstance(x, bool) for x in items)
     if not good or not 1 <= len(items) <= 3:
         raise TraceError(
             f"launch of '{kernel.name}': {what}={given!r}",
@@ -241,17 +260,14 @@ def _extents(kernel: Kernel, what: str, given: Any) -> list[Any]:
 
 
 def _known_block(kernel: Kernel, block: list[Any]) -> tuple[int, int, int] | None:
+    known = None if any(isinstance(x, Numeric) for x in block) else (block[0], block[1], block[2])
     declared = kernel.known_block_size
-    known = None if any(isinstance(x, Numeric) for x in block) else tuple(block)
-    if declared is not None:
-        padded = tuple(declared) + (1,) * (3 - len(tuple(declared)))
-        if known is not None and known != padded:
-            raise TraceError(
-                f"launch of '{kernel.name}' with block {known}, declared known_block_size={padded}",
-                hint="launch with the declared block, or drop known_block_size",
-            )
-        known = padded
-    return known  # type: ignore[return-value]
+    if declared is not None and known not in (None, declared):
+        raise TraceError(
+            f"launch of '{kernel.name}' with block {known}, declared known_block_size={declared}",
+            hint="launch with the declared block, or drop known_block_size",
+        )
+    return declared or known
 
 
 def _check_extents(kernel: Kernel, grid: list[Any], block: tuple[int, int, int] | None, target: Target) -> None:
@@ -274,7 +290,8 @@ def _index(extent: Any) -> Any:
     from mlir import ir
 
     if isinstance(extent, Numeric):
-        return op("arith.index_cast", [extent.ir_value()], ir.IndexType.get())
+        cast = "arith.index_cast" if extent.dtype.signed else "arith.index_castui"
+        return op(cast, [extent.ir_value()], ir.IndexType.get())
     index = ir.IndexType.get()
     return op("arith.constant", [], index, {"value": ir.IntegerAttr.get(index, extent)})
 

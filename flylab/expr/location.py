@@ -45,6 +45,17 @@ def _position(code: CodeType, instruction: int, fallback: int) -> tuple[int, int
     return line, column, end_column
 
 
+def here() -> SourceLine | None:
+    """The user's line that is running now."""
+    frame = user_frame()
+    return None if frame is None else _source_line(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _source_line(code: CodeType, instruction: int, fallback: int) -> SourceLine:
+    line, column, end_column = _position(code, instruction, fallback)
+    return SourceLine.of(code.co_filename, line, column, end_column, code.co_name)
+
+
 _locations: dict[tuple[str, int, int], Any] = {}
 
 
@@ -81,7 +92,4 @@ def of_traceback(traceback: TracebackType | None) -> SourceLine | None:
         if not is_own(code.co_filename) and not code.co_filename.startswith("<frozen"):
             found = (code, traceback.tb_lasti, traceback.tb_lineno)
         traceback = traceback.tb_next
-    if found is None:
-        return None
-    line, column, end_column = _position(*found)
-    return SourceLine.of(found[0].co_filename, line, column, end_column, found[0].co_name)
+    return None if found is None else _source_line(*found)

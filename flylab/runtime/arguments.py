@@ -12,7 +12,6 @@ from flylab.dialect.types import MemRef
 from flylab.dtypes import BOOL, DType, of_numpy
 from flylab.errors import ArgumentError, FlylabError
 from flylab.expr.numeric import CLASSES, Numeric
-from flylab.expr.promotion import integer_range
 from flylab.expr.typing import Stream
 from flylab.layout import Layout
 
@@ -150,29 +149,14 @@ def _number(parameter: Parameter, value: Any) -> Bound:
         value = value.value
     elif hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         value = value.item()
-    dtype = cls.dtype
-    if dtype.is_float:
-        good, expected = isinstance(value, (int, float)), "a number"
-    elif dtype.kind == BOOL:
-        good, expected = isinstance(value, bool), "True or False"
-    else:
-        low, high = integer_range(dtype)
-        good = isinstance(value, int) and low <= value <= high
-        expected = f"an integer from {low} to {high}"
-    if not good:
-        raise ArgumentError(f"'{parameter}' gets {value!r} (a {type(value).__name__})", hint=f"pass {expected}")
-    return Bound(HostArgument(parameter.name, NUMBER, CLASSES[dtype.name]), value)
+    parameter.check_number(cls, value)
+    return Bound(HostArgument(parameter.name, NUMBER, cls), value)
 
 
 def _constexpr(parameter: Parameter, value: Any) -> Bound:
-    wanted = parameter.constexpr_type
     if isinstance(value, Numeric) and value.is_static:
         value = value.value
-    if isinstance(wanted, type) and not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
-        raise ArgumentError(
-            f"'{parameter}' gets {value!r} (a {type(value).__name__})",
-            hint=f"pass a {wanted.__name__}: it is a constant of the compilation",
-        )
+    parameter.check_constant(value)
     try:
         hash(value)
     except TypeError:
