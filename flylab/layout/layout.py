@@ -156,6 +156,11 @@ class Layout:
     def __repr__(self) -> str:
         return f"Layout({self.shape!r}, {self.stride!r})"
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from flylab.viz.layout_view import bundle
+
+        return bundle(self, include, exclude)
+
 
 # The slots are written through their descriptors, which `__setattr__` does not reach.
 _set_shape = vars(Layout)["shape"].__set__

@@ -112,6 +112,11 @@ class ComposedLayout:
     def __str__(self) -> str:
         return f"{self.outer} o {self.offset} o {self.inner}"
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from flylab.viz.layout_view import bundle
+
+        return bundle(self, include, exclude)
+
 
 def map_indices(layout: Any, indices: numpy.ndarray) -> numpy.ndarray:
     """`layout` (a Swizzle, Layout or ComposedLayout) at each integer coordinate of an array.

@@ -67,6 +67,20 @@ def layout(L: Any, color: str = "offset", labels: str = "offset", title: str | N
     return View(Scene("layout", title or str(L), summary, facets, (holds,), (), options))
 
 
+def bundle(L: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    """What a bare layout shows at the end of a notebook cell: its picture; where it cannot be drawn, its text.
+
+    >>> from flylab.layout import Layout
+    >>> bundle(Layout((0, 4), (1, 1)))
+    {'text/plain': 'Layout((0, 4), (1, 1))'}
+    """
+    try:
+        view = layout(L)
+    except LayoutError:
+        return {"text/plain": repr(L)}
+    return view._repr_mimebundle_(include, exclude)
+
+
 def _frame(L: Any) -> Frame:
     shape = getattr(L, "shape", None)
     if not callable(L) or shape is None:

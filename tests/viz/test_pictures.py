@@ -17,7 +17,7 @@ import pytest
 
 from flylab import viz
 from flylab.errors import ToolchainError
-from flylab.layout import Layout
+from flylab.layout import Layout, Swizzle, make_composed_layout
 from flylab.passes.recording import Stage
 from flylab.viz.palette import CATEGORIES, DARK, HEAT, LIGHT, contrast, ink_on
 from flylab.viz.picture import PAGE_WIDTH, Line, Rect, Text
@@ -101,6 +101,19 @@ def test_a_cell_gets_svg_png_and_one_line_of_text() -> None:
     assert bundle["text/plain"] == "layout (8,16):(1,8), 128 elements, offsets 0 to 127"
     assert set(view._repr_mimebundle_(include=["text/plain"])) == {"text/plain"}
     assert set(view._repr_mimebundle_(exclude=["image/png"])) == {"image/svg+xml", "text/plain"}
+
+
+def test_a_bare_layout_draws_itself_in_a_cell() -> None:
+    from IPython.core.formatters import DisplayFormatter
+
+    formatter = DisplayFormatter()
+    formatter.active_types = ["image/svg+xml", "text/plain"]
+    for bare in (Layout((8, 16), (1, 8)), make_composed_layout(Swizzle(2, 0, 3), Layout((8, 8), (8, 1)))):
+        data, _ = formatter.format(bare)
+        assert data["image/svg+xml"] == viz.layout(bare).to_svg()
+        assert data["text/plain"] == repr(viz.layout(bare))
+    data, _ = formatter.format(Layout((0, 4), (1, 1)))
+    assert data == {"text/plain": "Layout((0, 4), (1, 1))"}
 
 
 @pytest.mark.parametrize("name", ["columns", "shared", "pipeline"])
