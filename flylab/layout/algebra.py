@@ -172,9 +172,7 @@ def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
     unit, left = 1, extent
     while left > 1:
         step = outer(unit * stride)
-        run = 2
-        while run < left and outer(unit * run * stride) == run * step:
-            run += 1
+        run = _run(outer, unit * stride, step, left, inner)
         if left % run:
             at = unit * run
             raise LayoutError(
@@ -185,6 +183,24 @@ def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
         pieces.append((run, step))
         unit, left = unit * run, left // run
     return pieces
+
+
+def _run(outer: Layout, stride: int, step: int, most: int, inner: Layout) -> int:
+    """For how many i, up to `most`, outer(i * stride) is i * step; looked up in growing chunks."""
+    import numpy as np
+
+    begin = 2
+    while begin < most:
+        if begin > MOST_COMPARED:
+            raise LayoutError(f"composition of {outer} with {inner}: the mode {inner} crosses the outer modes, and has "
+                              "too many coordinates to be compared one by one",
+                              hint="let the inner mode divide the outer modes it crosses, or stay inside one")
+        factors = np.arange(begin, min(most, 4 * begin))
+        differing = (map_indices(outer, factors * stride) != factors * step).nonzero()[0]
+        if differing.size:
+            return begin + int(differing[0])
+        begin = min(most, 4 * begin)
+    return most
 
 
 def _compare(outer: Layout, inner: Layout, result: Layout) -> None:

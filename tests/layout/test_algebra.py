@@ -246,3 +246,16 @@ def test_composition_stays_inside_one_mode() -> None:
     assert composition(Layout((8, 8), (8, 1)), Layout(3, 3)) == Layout(3, 24)
     assert composition(Layout((5, 7), (3, 1)), Layout(2, 7)) == Layout(2, 7)
     assert congruent(composition(Layout(20, 2), Layout((5, 4), (4, 1))).shape, (5, 4))
+
+
+def test_large_layouts_are_decided_or_refused_without_counting_for_ever() -> None:
+    big = 10**9
+    assert composition(Layout((big, 4), (1, 10 * big)), Layout(2 * big, 1)) == Layout((big, 2), (1, 10 * big))
+    with pytest.raises(LayoutError, match="too many coordinates"):
+        composition(Layout((big, 4), (1, 10 * big)), Layout(big + 1, 1))
+    with pytest.raises(LayoutError, match="do not add up"):
+        composition(Layout((big, 4), (1, 10 * big)), Layout((big, 2), (1, 1)))
+    assert complement(Layout((big, 4), (4, 1)), 8 * big) == Layout(2, 4 * big)
+    with pytest.raises(LayoutError, match="begins inside"):
+        complement(Layout((big, 4), (1, 1)), 8 * big)
+    assert same_map(Layout((big, 4), (1, big)), Layout(4 * big, 1))
