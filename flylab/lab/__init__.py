@@ -1,0 +1,1 @@
+"""The notebook layer: the tour without a notebook (and, later, magics and exercises)."""

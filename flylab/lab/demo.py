@@ -1,0 +1,104 @@
+"""Run the tour without a notebook: `python -m flylab.lab.demo --out out/demo.html`.
+
+Each cell is executed in a fresh kernel; one line is printed a step, and all outputs go into one HTML page that needs no
+network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from flylab.errors import FlylabError
+
+TOUR = Path(__file__).resolve().parents[2] / "notebooks" / "00_tour.ipynb"
+
+STYLE = """
+body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.55 system-ui, sans-serif; color: #1c2430;
+       background: #fff; }
+pre { overflow-x: auto; padding: .7rem .9rem; border-radius: 6px; font: 13px/1.45 ui-monospace, monospace;
+      background: #f4f6f8; }
+.highlight pre { border-left: 3px solid #0072b2; }
+code { font-family: ui-monospace, monospace; font-size: .92em; }
+table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .3rem .8rem; border-bottom: 1px solid #d5dbe1;
+      text-align: left; }
+svg, img { max-width: 100%; height: auto; } .prompt, .anchor-link { display: none; }
+@media (prefers-color-scheme: dark) {
+  body { color: #e4e9ee; background: #14181d; } pre { background: #1d232a; color: #e4e9ee; } a { color: #56b4e9; }
+  td, th { border-color: #38424d; } .highlight pre span { color: inherit !important; }
+}
+"""
+
+
+def steps(notebook: Any) -> dict[int, str]:
+    """The step that each code cell belongs to: the last heading above it."""
+    found, title = {}, "start"
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code":
+            found[index] = title
+        elif heading := re.search(r"^#+ (.+)$", cell.source, re.M):
+            title = heading[1]
+    return found
+
+
+def execute(notebook: Any, timeout: int = 600) -> float:
+    """Run every cell in place, printing a line for each; the seconds it took.
+
+    Raises `FlylabError` naming the step whose cell failed.
+    """
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    titles = steps(notebook)
+    started: dict[int, float] = {}
+
+    def start(cell: Any, cell_index: int) -> None:
+        started[cell_index] = time.perf_counter()
+
+    def done(cell: Any, cell_index: int, execute_reply: Any) -> None:
+        if cell_index in titles:
+            seconds = time.perf_counter() - started[cell_index]
+            print(f"{len([i for i in titles if i <= cell_index]):3}. {titles[cell_index]:44} {seconds:6.2f} s", flush=True)
+
+    begin = time.perf_counter()
+    client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", on_cell_start=start, on_cell_executed=done)
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        raise FlylabError(f"the tour stopped:\n{error}", hint="run make test to see what is broken") from None
+    return time.perf_counter() - begin
+
+
+def page(notebook: Any, title: str) -> str:
+    """The executed notebook as one HTML page without references to other files or hosts."""
+    from nbconvert import HTMLExporter
+    from pygments.formatters import HtmlFormatter
+
+    body, _ = HTMLExporter(template_name="basic").from_notebook_node(notebook)
+    colours = HtmlFormatter(style="friendly").get_style_defs(".highlight")
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f'<meta name="viewport" content="width=device-width">\n<style>{STYLE}{colours}</style>\n</head>\n'
+        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The command line."""
+    import nbformat
+
+    parser = argparse.ArgumentParser(description="Run the tour and write it as one HTML page.")
+    parser.add_argument("--out", type=Path, default=Path("out/demo.html"), help="the page to write")
+    out = parser.parse_args(arguments).out
+    notebook = nbformat.read(TOUR, as_version=4)
+    seconds = execute(notebook)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page(notebook, "flylab: the tour"), encoding="utf-8")
+    print(f"the tour ran in {seconds:.1f} s; it is in {out} ({out.stat().st_size // 1024} KB)")
+
+
+if __name__ == "__main__":
+    main()
