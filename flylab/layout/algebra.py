@@ -100,7 +100,7 @@ def _composed(outer: Layout, inner: Layout) -> Layout:
     if has_basis(inner.stride):
         return _through_coordinates(outer, inner)
     modes = outer.modes()
-    if modes and not modes[0][0] or len(modes) > 1 and not all(extent for extent, _ in modes):
+    if not all([extent for extent, _ in modes]):
         if not size(inner):
             return trusted(inner.shape, _zeros(inner.shape))
         raise LayoutError(f"composition: the outer layout {outer} has no elements", hint="give it extents above 0")

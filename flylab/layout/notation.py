@@ -10,7 +10,8 @@ from flylab.layout.basis import Basis
 from flylab.layout.layout import Layout
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
-_TOKEN = re.compile(r"\s*(-?\d+(?:E\d+)*|S<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>|[(),:*|\[\]o])")
+_TOKEN = re.compile(r"\s*(-?\d{1,100}(?:E\d{1,9})*|S<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>|[(),:*|\[\]o])")
+_DEEPEST = 100  # brackets open at once; no layout that means anything comes near
 
 
 class _Reader:
@@ -27,6 +28,7 @@ class _Reader:
             self.tokens.append((match[1], match.start(1)))
             at = match.end()
         self.next = 0
+        self.open = 0
 
     def error(self, at: int) -> LayoutError:
         found = repr(self.source[at]) if at < len(self.source) else "the end"
@@ -47,10 +49,14 @@ class _Reader:
         return token
 
     def items(self, read: Any, separator: str, close: str) -> tuple[Any, ...]:
+        if self.open == _DEEPEST:
+            raise self.error(self.place())
+        self.open += 1
         self.take()
         items = [read()]
         while self.take(separator, close) == separator:
             items.append(read())
+        self.open -= 1
         return tuple(items)
 
     def int_tuple(self) -> Any:

@@ -145,6 +145,7 @@ REFUSED = [
     (lambda: Layout.parse(""), "unexpected the end at character 0"),
     (lambda: Layout.parse("(8,,2):1"), "unexpected ',' at character 3"),
     (lambda: parse("S<3,3,3> o (4):(1)"), "cannot read"),
+    (lambda: parse("(" * 5000), "unexpected '(' at character 100"),
     (lambda: parse(7), "7 is not a text"),
 ]
 
