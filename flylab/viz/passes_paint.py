@@ -35,7 +35,7 @@ def paint(scene: Scene) -> Picture:
         items.append(label(MARGIN, y, sentence, "muted", 12, mono=False))
         y += 17
     items += _overview(shown, tint, y)
-    y += 24 + min(OVERVIEW, 5 * max(pane.lines for pane in shown)) + 46
+    y += 24 + min(OVERVIEW, 5 * max(len(_drawn(pane)) for pane in shown)) + 58
     ends, middle = shown[:1] + shown[1:][-1:], shown[1:-1]
     changed = [pane for pane in middle if pane.diffed]
     changes = max(8, min(CHANGES, ALL_CHANGES // max(1, len(changed))))
@@ -85,7 +85,8 @@ def _wrapped(text: str) -> list[str]:
 def _overview(shown: list[Pane], tint: dict[int, str], y: float) -> Iterator[Item]:
     """A column of bars for each shown stage, with its number, name and size."""
     pitch = ROOM / max(4, len(shown))
-    most = max(pane.lines for pane in shown)
+    size = 9.5 if pitch > 80 else 8.5
+    most = max(len(_drawn(pane)) for pane in shown)
     group = -(-most // BARS)
     high = min(OVERVIEW / min(most, BARS), 5.0)
     bars: list[Rect] = []
@@ -93,19 +94,19 @@ def _overview(shown: list[Pane], tint: dict[int, str], y: float) -> Iterator[Ite
         x = MARGIN + k * pitch
         bars += _bars(pane, tint, x, y + 18, pitch - 12, high, group)
         yield label(x, y + 10, str(pane.order), "ink", 11, bold=True)
-        start = x + 8 + text_width(str(pane.order), 11)
-        roomy = start + text_width(pane.size, 9.5) < x + pitch - 4
-        yield label(start, y + 10, pane.size if roomy else str(pane.lines), "muted", 9.5)
+        start = 8 + text_width(str(pane.order), 11)
+        count = pane.size if start + text_width(f"{most} lines", size) < pitch - 8 else str(pane.lines)
+        yield label(x + start, y + 10, count, "muted", size)
         foot = y + 20 + min(OVERVIEW, 5 * most) + 10
-        for row, part in enumerate(_name_lines(pane.name, pitch - 8)):
-            yield label(x, foot + 12 * row, part, "ink", 9.5)
+        for row, part in enumerate(_name_lines(pane.name, pitch - 4, size)):
+            yield label(x, foot + 12 * row, part, "ink", size)
     yield from sorted(bars, key=lambda bar: bar.fill)
 
 
 def _bars(pane: Pane, tint: dict[int, str], x: float, y: float, width: float, high: float,
           group: int) -> Iterator[Rect]:
     """A bar for every `group` lines, in the colour of the first of them that comes from Python."""
-    lines = [row for row in pane.rows if row.mark != REMOVED]
+    lines = _drawn(pane)
     for k in range(0, len(lines), group):
         rows = lines[k : k + group]
         indent = min(len(r.text) - len(r.text.lstrip()) for r in rows)
@@ -116,14 +117,21 @@ def _bars(pane: Pane, tint: dict[int, str], x: float, y: float, width: float, hi
         yield Rect(x + start, y + k // group * high, wide, high - 0.75, colour)
 
 
-def _name_lines(name: str, width: float) -> list[str]:
-    """A pass's name on up to three lines, broken after hyphens."""
+def _drawn(pane: Pane) -> list[Row]:
+    """The lines of a stage that have a bar: to the last that comes from Python, or all if none does."""
+    lines = [row for row in pane.rows if row.mark != REMOVED]
+    last = max((k for k, row in enumerate(lines, 1) if row.source), default=len(lines))
+    return lines[:last]
+
+
+def _name_lines(name: str, width: float, size: float) -> list[str]:
+    """A pass's name on up to four lines, broken after hyphens."""
     lines = [""]
     for part in name.replace("-", "-\n").split("\n"):
-        if lines[-1] and text_width(lines[-1] + part, 9.5) > width:
+        if lines[-1] and text_width(lines[-1] + part, size) > width:
             lines.append("")
         lines[-1] += part
-    return [fit(line, width, 9.5) for line in lines[:3]]
+    return [fit(line, width, size) for line in lines[:4]]
 
 
 def excerpt(pane: Pane, limit: int) -> list[Row | str]:
@@ -144,15 +152,18 @@ def excerpt(pane: Pane, limit: int) -> list[Row | str]:
         linked = any(row.source for row in rows) and pane.language != "python"
         keep = [bool(row.source) or not linked for row in rows]
     result: list[Row | str] = []
-    at = 0
+    gap = at = 0
     while at < len(rows):
         if len(result) >= limit - 1 and len(rows) - at > 1:
+            if isinstance(result[-1], str):
+                result.pop()
+                at = gap
             rest = sum(row.mark != REMOVED for row in rows[at:])
             return [*result, f"… {rest} more line{'s' * (rest != 1)}"]
         stop = next((k for k in range(at, len(rows)) if keep[k]), len(rows))
         if stop - at > 1:
             result.append(f"… {stop - at} lines {why}")
-            at = stop
+            gap, at = at, stop
         else:
             result.append(rows[at])
             at += 1

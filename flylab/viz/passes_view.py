@@ -15,8 +15,10 @@ from flylab.viz.scene import Facet, Relation, Scene
 from flylab.viz.view import View
 
 LANGUAGES = {"python": "Python", "mlir": "MLIR", "llvm": "LLVM IR", "isa": "ISA"}
-# Numbers of values change with every pass; two lines that differ in them alone count as the same.
-_NUMBERED = {"mlir": re.compile(r"%[\w#]+|\^bb\d+"), "llvm": re.compile(r"%\d+|![0-9]+|#\d+")}
+# Numbers of values change with every pass, and the rewriter writes strings its own way: two lines that differ in these
+# alone count as the same.
+_PASSING = {"python": re.compile("[\"']"), "mlir": re.compile(r"%[\w#]+|\^bb\d+"),
+            "llvm": re.compile(r"%\d+|![0-9]+|#\d+")}
 
 
 def pipeline(kernel: Any, title: str | None = None) -> View:
@@ -32,7 +34,8 @@ def pipeline(kernel: Any, title: str | None = None) -> View:
     pipeline: 2 steps, 2 shown; 1 line of Python became 1 line of ISA
     """
     stages = _stages(kernel)
-    name = title or getattr(kernel, "name", None) or getattr(kernel, "__name__", None) or "pipeline"
+    named = (kernel, getattr(kernel, "launcher", None))
+    name = title or next((n for n in (getattr(each, "name", None) for each in named) if n), "pipeline")
     texts = [_readable(stage) for stage in stages]
     bases = _bases(stages, texts)
     rows = [row for k, base in bases.items() for row in _rows(k, base, stages, texts)]
@@ -97,20 +100,20 @@ def _rows(k: int, base: int | None, stages: Sequence[Stage], texts: list[list[st
     if base is None:
         return rows(k, 0, len(texts[k]), SAME)
     result: list[Row] = []
-    for same, a, b, c, d in _changes(texts[base], texts[k], _NUMBERED.get(stages[k].language)):
+    for same, a, b, c, d in _changes(texts[base], texts[k], _PASSING.get(stages[k].language)):
         result += [] if same else rows(base, a, b, REMOVED)
         result += rows(k, c, d, SAME if same else ADDED)
     return result
 
 
 def _changes(before: list[str], after: list[str],
-             numbered: re.Pattern[str] | None) -> Iterator[tuple[bool, int, int, int, int]]:
+             passing: re.Pattern[str] | None) -> Iterator[tuple[bool, int, int, int, int]]:
     """Runs of lines that are the same or not: (same, from and to in `before`, from and to in `after`).
 
-    Lines that differ only in what `numbered` matches count as the same, unless nothing else differs at all.
+    Lines that differ only in what `passing` matches count as the same, unless nothing else differs at all.
     """
-    if numbered:
-        plain = [[numbered.sub("%", line) for line in lines] for lines in (before, after)]
+    if passing:
+        plain = [[passing.sub("%", line) for line in lines] for lines in (before, after)]
         before, after = plain if plain[0] != plain[1] else (before, after)
     short = min(len(before), len(after))
     head = next((k for k in range(short) if before[k] != after[k]), short)

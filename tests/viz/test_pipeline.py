@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,6 +86,26 @@ def test_numbers_of_values_alone_are_no_change_beside_others() -> None:
     pane = panes(viz.pipeline([mlir("a", before), mlir("dce", after)]).scene)[1]
     assert [(row.text, row.mark) for row in pane.rows] == [
         ("%0 = a.x", SAME), ("%1 = a.dead", REMOVED), ("%1 = a.y %0", SAME), ("return %1", SAME)]
+
+
+def test_quotes_that_the_rewriter_changed_are_no_change_beside_others() -> None:
+    source = Stage("source", "python", "@kernel\nx = f(\"a\")\ny = x", (4, 5, 6))
+    rewritten = Stage("rewritten", "python", "x = f('a')\ny = x", (5, 6))
+    pane = panes(viz.pipeline([source, rewritten]).scene)[1]
+    assert [(row.text, row.mark) for row in pane.rows] == [("@kernel", REMOVED), ("x = f('a')", SAME), ("y = x", SAME)]
+
+
+def test_a_compilation_is_called_after_its_launcher() -> None:
+    class Launcher:
+        name = "launch"
+
+    class Compiled:
+        launcher = Launcher()
+
+        def stages(self) -> Iterator[Stage]:
+            yield from vector_add()
+
+    assert viz.pipeline(Compiled()).scene.title == "launch"
 
 
 def test_a_pass_that_only_rewires_values_is_shown() -> None:
