@@ -6,7 +6,6 @@ below; one that is in neither is an error, never passed on unseen.
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.errors import ArgumentError, SourceLine, TraceError
 from flylab.dtypes import BOOL
+from flylab.errors import ArgumentError, SourceLine, TraceError
 from flylab.expr.numeric import Numeric
 from flylab.expr.promotion import integer_range, promote
 from flylab.expr.tensor import Tensor
@@ -61,7 +61,9 @@ class Parameter:
     def check_constant(self, value: Any) -> None:
         """Raise `ArgumentError` unless a value is of the type that `fx.Constexpr[...]` names."""
         wanted = self.constexpr_type
-        if isinstance(wanted, type) and not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
+        if wanted is float and isinstance(value, int):
+            return
+        if isinstance(wanted, type) and not isinstance(value, wanted):
             raise ArgumentError(
                 f"'{self}' gets {value!r} (a {type(value).__name__})",
                 hint=f"pass one of type {wanted.__name__}: it is a constant of the compilation",

@@ -30,27 +30,32 @@ class Launch:
     smem: int
 
 
-# The Python of each host operation; `w` wraps to the result's width.
+# The Python of each host operation on integers held as signed numbers of their width (so a true i1 is -1): `w` wraps to
+# the result's width, `u` gives the unsigned reading.
 EXPRESSIONS = {
     "arith.addi": "w({0} + {1}, {bits})",
     "arith.subi": "w({0} - {1}, {bits})",
     "arith.muli": "w({0} * {1}, {bits})",
     "arith.divsi": "w(div({0}, {1}), {bits})",
     "arith.remsi": "({0} - div({0}, {1}) * {1})",
-    "arith.divui": "w(u({0}, {bits}) // u({1}, {bits}), {bits})",
-    "arith.remui": "w(u({0}, {bits}) % u({1}, {bits}), {bits})",
+    "arith.divui": "w(div(u({0}, {bits}), u({1}, {bits})), {bits})",
+    "arith.remui": "w(u({0}, {bits}) - div(u({0}, {bits}), u({1}, {bits})) * u({1}, {bits}), {bits})",
     "arith.andi": "({0} & {1})",
     "arith.ori": "({0} | {1})",
     "arith.xori": "({0} ^ {1})",
-    "arith.shli": "w({0} << {1}, {bits})",
-    "arith.shrsi": "({0} >> {1})",
-    "arith.shrui": "w(u({0}, {bits}) >> {1}, {bits})",
+    "arith.shli": "w({0} << shift({1}, {bits}), {bits})",
+    "arith.shrsi": "({0} >> shift({1}, {bits}))",
+    "arith.shrui": "w(u({0}, {bits}) >> shift({1}, {bits}), {bits})",
     "arith.maxsi": "max({0}, {1})",
     "arith.minsi": "min({0}, {1})",
+    "arith.maxui": "w(max(u({0}, {bits}), u({1}, {bits})), {bits})",
+    "arith.minui": "w(min(u({0}, {bits}), u({1}, {bits})), {bits})",
+    "math.absi": "w(abs({0}), {bits})",
     "arith.select": "({1} if {0} else {2})",
-    "arith.index_cast": "{0}",
+    "arith.index_cast": "w({0}, {bits})",
+    "arith.index_castui": "w(u({0}, {from_bits}), {bits})",
     "arith.extsi": "{0}",
-    "arith.extui": "u({0}, {from_bits})",
+    "arith.extui": "w(u({0}, {from_bits}), {bits})",
     "arith.trunci": "w({0}, {bits})",
 }
 PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
@@ -76,19 +81,34 @@ def divide(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-NAMES = {"w": wrap, "u": unsigned, "div": divide, "max": max, "min": min}
+def shift(count: int, bits: int) -> int:
+    """A shift count. Raises `CompileError` for one that the width does not have."""
+    if not 0 <= count < bits:
+        raise CompileError(f"the launcher shifts an integer of {bits} bits by {count}", hint="check the shift count")
+    return count
+
+
+NAMES = {
+    "w": wrap, "u": unsigned, "div": divide, "shift": shift, "max": max, "min": min, "abs": abs, "float": float
+}
 
 
 def _bits(value: Any) -> int:
     text = str(value.type)
-    return 64 if text == "index" or not text.startswith("i") else int(text[1:])
+    return int(text[1:]) if text[0] == "i" and text[1:].isdigit() else 64
+
+
+def _argument(index: int, kind: str) -> str:
+    """A launch argument: integers, which may come from an unsigned parameter, in their signed reading."""
+    return f"w(a[{index}], {kind[1:]})" if kind[0] == "i" else f"a[{index}]"
 
 
 class _Reader:
     """Host values as Python expressions over the list `a` of the launcher's arguments."""
 
     def __init__(self, function: Any):
-        self.text = {argument: f"a[{i}]" for i, argument in enumerate(function.regions[0].blocks[0].arguments)}
+        arguments = function.regions[0].blocks[0].arguments
+        self.text = {argument: _argument(i, str(argument.type)) for i, argument in enumerate(arguments)}
 
     def read(self, op: Any) -> None:
         if not op.results:
@@ -101,9 +121,9 @@ class _Reader:
 
         if op.name == "arith.constant":
             value = op.attributes["value"]
-            if isinstance(value, (ir.IntegerAttr, ir.FloatAttr)):
-                return repr(value.value)
-            return str(value) == "true" and "1" or "0"
+            if isinstance(value, ir.FloatAttr):
+                return f"float('{value.value!r}')"
+            return str(wrap(int(value.value), _bits(op.results[0])))
         if op.name == "llvm.getelementptr":
             width = int(str(ir.TypeAttr(op.attributes["elem_type"]).value)[1:]) // 8
             offset = inputs[1] if len(inputs) > 1 else str(list(op.attributes["rawConstantIndices"])[0])
@@ -112,8 +132,8 @@ class _Reader:
             number = ir.IntegerAttr(op.attributes["predicate"]).value
             if number in UNSIGNED_PREDICATES:
                 bits = _bits(op.operands[0])
-                return f"(u({inputs[0]}, {bits}) {UNSIGNED_PREDICATES[number]} u({inputs[1]}, {bits}))"
-            return f"({inputs[0]} {PREDICATES[number]} {inputs[1]})"
+                return f"-(u({inputs[0]}, {bits}) {UNSIGNED_PREDICATES[number]} u({inputs[1]}, {bits}))"
+            return f"-({inputs[0]} {PREDICATES[number]} {inputs[1]})"
         rule = EXPRESSIONS.get(op.name)
         if rule is None:
             raise CompileError(

@@ -11,7 +11,8 @@ from flylab.compiler.trace import HostArgument
 from flylab.dialect.types import MemRef
 from flylab.dtypes import BOOL, DType, of_numpy
 from flylab.errors import ArgumentError, FlylabError
-from flylab.expr.numeric import CLASSES, Numeric
+from flylab.expr.folding import normalise
+from flylab.expr.numeric import Numeric
 from flylab.expr.typing import Stream
 from flylab.layout import Layout
 
@@ -183,11 +184,13 @@ FORMATS = {
 
 
 def pack_number(value: Any, dtype: DType) -> bytes:
-    """The bytes of a number as a kernel argument.
+    """The bytes of a number as a kernel argument; integers wrap, floats round to nearest even.
 
-    >>> pack_number(-2, CLASSES["Int32"].dtype).hex()
+    >>> from flylab.dtypes import DTYPES
+    >>> pack_number(-2, DTYPES["Int32"]).hex()
     'feffffff'
     """
+    value = normalise(value, dtype)
     code = FORMATS.get((dtype.kind, dtype.bits))
     if code:
         return struct.pack("<" + code, value)

@@ -96,7 +96,7 @@ class Compiled:
         return show(list(self.stages()), what)
 
     def dump(self, folder: Path) -> Path:
-        """Write a numbered `.mlir` file for each stage, the LLVM IR and `final_isa.s` below `folder`; the folder made."""
+        """Write a numbered `.mlir` for each stage, the LLVM IR and `final_isa.s` in a new folder below `folder`."""
         place, count = folder / self.launcher.name, 0
         while place.exists():
             count += 1

@@ -7,6 +7,7 @@ from typing import Any
 from flylab.runtime.arguments import Memory
 from flylab.runtime.compiled import Compiled
 
+
 def launch(
     compiled: Compiled,
     kernel: str,

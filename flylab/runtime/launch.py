@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from flylab import settings
-from flylab.compiler.dependencies import Dependencies
+from flylab.compiler.dependencies import Dependencies, exact
 from flylab.compiler.jit import Launcher
-from flylab.compiler.signature import TENSOR
+from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
 from flylab.expr.location import of_traceback
@@ -54,7 +54,7 @@ def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run
     launcher = compiled.launcher
     bound = _bind(launcher, args, named)
     for mine, given in zip(compiled.arguments, bound, strict=True):
-        if mine != given.host:
+        if mine.kind != given.host.kind or exact(mine.spec) != exact(given.host.spec):
             raise TraceError(
                 f"'{mine.name}' was compiled for {mine.spec}, and gets {given.host.spec}",
                 hint="call the launcher itself, which compiles what its arguments need",
@@ -68,10 +68,10 @@ def _bind(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[B
 
 
 def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
-    """The compilation for these argument kinds: one made before, where nothing that it read has changed, or a new one."""
+    """The compilation for these argument kinds: one made before, if nothing that it read has changed, or a new one."""
     level = settings.opt_level()
     hosts = [b.host for b in bound]
-    key = (device.target.arch, level, tuple((type(h.spec), h.spec) for h in hosts if h.kind != "stream"))
+    key = (device.target.arch, level, tuple(exact(h.spec) for h in hosts if h.kind != STREAM))
     known = launcher.specialisations.get(key)
     if known is not None and known[1].unchanged():
         return known[0]  # type: ignore[no-any-return]
@@ -79,7 +79,8 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
         made = build(launcher, hosts, device.target, level)
     except FlylabError as error:
         raise error.at(of_traceback(error.__traceback__)) from error.__cause__
-    launcher.specialisations[key] = (made, Dependencies.of(launcher, *made.functions.values()))
+    constants = {h.name: h.spec for h in hosts if h.kind == CONSTEXPR}
+    launcher.specialisations[key] = (made, Dependencies.of([launcher, *made.functions.values()], constants))
     if settings.DUMP_IR.flag():
         made.dump(Path(settings.DUMP_DIR.text()))
     return made
@@ -90,9 +91,11 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
     for launch in compiled.launches:
-        extents = launch.extents(values)
+        try:
+            extents, operands = launch.extents(values), launch.operands(values)
+        except CompileError as error:
+            raise error.at(compiled.launcher.signature.where()) from None
         _check_extents(compiled, launch.kernel, extents)
-        operands = launch.operands(values)
         kernarg = _pack(compiled, launch.kernel, operands)
         reports.append(_launch(compiled, launch.kernel, extents, kernarg, memories, launch.smem))
     return Run(device, compiled, tuple(reports))
