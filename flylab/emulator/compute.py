@@ -186,8 +186,9 @@ class _Scalar(_Handler):
     def text(self, name: str) -> str:
         b, row = self.b, self.form.row
         sources = iter(self.form.sources)
-        arguments = [self.implied(t) if t[0] == "." else self.value(next(sources), TYPES[t.lstrip("@")])
-                     for t in row.sources]
+        old = Source("s", self.form.results[0]) if self.form.results else None
+        arguments = [self.implied(t) if t[0] == "." else self.value(old if old and t[0] == "@" else next(sources),
+                                                                    TYPES[t.lstrip("@")]) for t in row.sources]
         places = iter(self.form.results)
         for type_name, value in zip(row.results, self.computed(arguments), strict=True):
             if type_name == ".scc":

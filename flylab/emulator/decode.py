@@ -106,10 +106,10 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
     for instruction in kernel.instructions:
         name = base_name(instruction.mnemonic)
         try:
-            if name in table:
-                coded.append(decoder.computing(table[name], instruction))
-            elif name in others:
+            if name in others:
                 coded.append(others[name](decoder, instruction))
+            elif name in table:
+                coded.append(decoder.computing(table[name], instruction))
             else:
                 raise OperandError("the operation table has no row for it")
         except OperandError as error:
@@ -129,13 +129,13 @@ class Decoder:
             raise OperandError(f"the kernel has no label {label}")
         return (self.kernel.labels[label] - instruction.index) * RECORD_BYTES
 
-    def computing(self, row: Row, instruction: Instruction) -> Coded:
-        """An instruction of a row of the table."""
+    def computing(self, row: Row, instruction: Instruction, modifiers: Iterable[str] | None = None) -> Coded:
+        """An instruction of a row of the table; `modifiers` replaces those of the text."""
         results, sources = row.named_results, row.named_sources
         if len(instruction.operands) != len(results) + len(sources):
             raise OperandError(f"it has {len(instruction.operands)} operands where the table's row "
                                f"has {len(results) + len(sources)}")
-        words = Modifiers(instruction.modifiers, len(sources))
+        words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
         operands = [parse_operand(text) for text in instruction.operands]
         coded = Coded("", _nothing)
         packed = row.family == PACKED_FAMILY
@@ -181,7 +181,7 @@ class Decoder:
         negative = words.bit("neg_hi" if half else "neg_lo", n) ^ operand.negative
         wide = type_name.endswith("32")
         if operand.kind == CONSTANT:
-            if high and (wide or isinstance(operand.value, float)):
+            if high and operand.value != 0 and (wide or isinstance(operand.value, float)):
                 raise OperandError("the upper half of a packed constant is not defined")
             place = coded.slot(constant_bits(operand, "float" if wide else "half" if isinstance(operand.value, float) else
                                              "i32"))
@@ -199,7 +199,7 @@ class Decoder:
 class Modifiers:
     """The words after an instruction's operands."""
 
-    def __init__(self, words: Iterable[str], sources: int):
+    def __init__(self, words: Iterable[str]):
         self.clamp, self.scale = False, 1.0
         self.lists: dict[str, list[bool]] = {}
         self.selects: dict[str, str] = {}

@@ -86,16 +86,14 @@ def _sine_of_turns(turns: Value) -> Value:
 
 
 def sine(x: Value) -> Value:
-    """v_sin: sin(2 pi x); 0 beyond 256 turns."""
+    """v_sin: sin(2 pi x)."""
     rest = x - x.call("roundeven")
     size = rest.call("fabs")
     folded = size.cmp("ogt", 0.25).select(0.5 - size, size).call("copysign", rest)
-    result = x.call("fabs").cmp("ogt", 256.0).select(0.0, _sine_of_turns(folded))
-    return is_infinite(x).select(math.nan, result)
+    return is_infinite(x).select(math.nan, _sine_of_turns(folded))
 
 
 def cosine(x: Value) -> Value:
-    """v_cos: cos(2 pi x); 1 beyond 256 turns."""
+    """v_cos: cos(2 pi x)."""
     rest = x - x.call("roundeven")
-    result = x.call("fabs").cmp("ogt", 256.0).select(1.0, _sine_of_turns(0.25 - rest.call("fabs")))
-    return is_infinite(x).select(math.nan, result)
+    return is_infinite(x).select(math.nan, _sine_of_turns(0.25 - rest.call("fabs")))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from flylab.codegen.isa import Instruction
+from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.ops_float import fma
 from flylab.emulator.semantics import extreme, extreme_nan, integer_median, three
-from flylab.emulator.table import PACKED_FAMILY, VECTOR_FAMILY, rows
+from flylab.emulator.table import PACKED_FAMILY, VECTOR_FAMILY, Row, rows
 
 
 def _extremes(kind: str, sign: str) -> list[tuple[Any, ...]]:
@@ -83,4 +86,32 @@ PACKED_FLOATS = [
     ("v_pk_fma_f32", "f32 = f32 f32 f32", fma),
 ]
 
+
+
+def _truth_table(entries: int, *sources: Any) -> Any:
+    """A bitwise function of three sources by its truth table: bit n gives the result for sources (n>>2, n>>1, n) & 1."""
+    result = sources[0] & 0
+    for n in range(8):
+        if entries >> n & 1:
+            term = sources[0] if n & 4 else ~sources[0]
+            for source, bit in zip(sources[1:], (2, 1), strict=True):
+                term = term & (source if n & bit else ~source)
+            result = result | term
+    return result
+
+
+def _bitwise(type_: str, decoder: Decoder, instruction: Instruction) -> Coded:
+    """v_bitop3: a row of its own for each truth table."""
+    entries, rest = 0, []
+    for word in instruction.modifiers:
+        if word.startswith("bitop3:"):
+            entries = int(word.partition(":")[2], 0)
+        else:
+            rest.append(word)
+    name = f"v_bitop3_{type_}:{entries}"
+    row = Row(name, VECTOR_FAMILY, (type_,), (type_,) * 3, partial(_truth_table, entries))
+    return decoder.computing(row, instruction, rest)
+
+
+DECODERS = {f"v_bitop3_{type_}": partial(_bitwise, type_) for type_ in ("b16", "b32")}
 ROWS = rows(VECTOR_FAMILY, HALF_INTEGERS) | rows(PACKED_FAMILY, [*PACKED_HALVES, *PACKED_FLOATS])

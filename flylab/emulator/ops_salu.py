@@ -66,6 +66,11 @@ def _compare(predicate: str) -> Any:
     return lambda x, y: x.cmp(predicate, y)
 
 
+def _compare_short(predicate: str, signed: bool) -> Any:
+    """A comparison with a 16-bit constant."""
+    return lambda x, y: x.cmp(predicate, y.to("i32", signed))
+
+
 def _shift_add(n: int) -> Any:
     """s_lshl<n>_add_u32, SCC the carry out of 32 bits."""
 
@@ -112,7 +117,8 @@ ROWS = rows(SCALAR_FAMILY, [
     _save_exec("andn1", lambda x, y: ~x & y), _save_exec("orn1", lambda x, y: ~x | y),
     _exec_logic("andn1", lambda x, y: ~x & y), _exec_logic("andn2", lambda x, y: x & ~y),
     *((name, signature, _compare(predicate)) for name, signature, predicate in COMPARISONS),
-    *((name.replace("s_cmp_", "s_cmpk_"), ".scc = b32 b32", _compare(p)) for name, _, p in COMPARISONS if "64" not in name),
+    *((name.replace("s_cmp_", "s_cmpk_"), ".scc = b32 b16", _compare_short(p, name[-3] == "i"))
+      for name, _, p in COMPARISONS if "64" not in name),
 
     ("s_add_u32", "b32 .scc = b32 b32", add_carry),
     ("s_sub_u32", "b32 .scc = b32 b32", sub_borrow),
@@ -120,8 +126,8 @@ ROWS = rows(SCALAR_FAMILY, [
     ("s_subb_u32", "b32 .scc = b32 b32 .scc", sub_borrow),
     ("s_add_i32", "b32 .scc = b32 b32", add_overflow),
     ("s_sub_i32", "b32 .scc = b32 b32", sub_overflow),
-    ("s_addk_i32", "b32 .scc = @b32 b32", add_overflow),
-    ("s_mulk_i32", "b32 = @b32 b32", lambda x, y: x * y),
+    ("s_addk_i32", "b32 .scc = @b32 b16", lambda x, y: add_overflow(x, y.to("i32", True))),
+    ("s_mulk_i32", "b32 = @b32 b16", lambda x, y: x * y.to("i32", True)),
     ("s_mul_i32", "b32 = b32 b32", lambda x, y: x * y),
     ("s_mul_hi_u32", "b32 = b32 b32", lambda x, y: high(x, y, False)),
     ("s_mul_hi_i32", "b32 = b32 b32", lambda x, y: high(x, y, True)),
@@ -143,8 +149,8 @@ ROWS = rows(SCALAR_FAMILY, [
 
     *_by_width("s_mov", lambda x: x),
     *_by_width("s_cmov", lambda x, old, scc: scc.select(x, old), sources="{} @{} .scc"),
-    ("s_movk_i32", "b32 = b32", lambda x: x),
-    ("s_cmovk_i32", "b32 = b32 @b32 .scc", lambda x, old, scc: scc.select(x, old)),
+    ("s_movk_i32", "b32 = b16", lambda x: x.to("i32", True)),
+    ("s_cmovk_i32", "b32 = b16 @b32 .scc", lambda x, old, scc: scc.select(x.to("i32", True), old)),
     *_by_width("s_cselect", lambda x, y, scc: scc.select(x, y), sources="{} {} .scc"),
     *_by_width("s_not", lambda x: nonzero(~x), "{} .scc"),
     *_by_width("s_wqm", _quad_mask, "{} .scc"),

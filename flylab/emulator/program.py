@@ -36,9 +36,9 @@ def table() -> dict[str, Row]:
 
 @cache
 def _others() -> dict[str, Any]:
-    from flylab.emulator import ops_control, ops_memory
+    from flylab.emulator import ops_control, ops_memory, ops_packed
 
-    return ops_memory.DECODERS | ops_control.DECODERS
+    return ops_memory.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
 
 
 class Program:
