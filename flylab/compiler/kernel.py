@@ -22,7 +22,7 @@ class TracedFunction(Inspectable):
     decorator = ""
 
     def __init__(self, function: Callable[..., Any], name: str | None = None):
-        if not hasattr(function, "__code__"):
+        if not hasattr(function, "__code__") or function.__name__ == "<lambda>":
             raise TraceError(f"@flyc.{self.decorator} on {function!r}", hint="decorate a function written with `def`")
         self.function = function
         self.name = function.__name__ if name is None else name

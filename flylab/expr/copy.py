@@ -72,7 +72,8 @@ def make_rmem_tensor(shape_or_layout: Any, dtype: Any) -> Tensor:
 
 def memref_load_vec(tensor: Tensor) -> Vector:
     """All elements of a tensor as a Vector, in the order of its coordinates."""
-    return _tensor(tensor, "memref_load_vec").load()
+    vector: Vector = _tensor(tensor, "memref_load_vec").load()
+    return vector
 
 
 def memref_store_vec(vector: Any, tensor: Tensor) -> None:

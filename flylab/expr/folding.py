@@ -19,8 +19,12 @@ def normalise(value: Any, dtype: DType) -> int | float | bool:
     if dtype.is_float:
         import numpy
 
+        try:
+            wide = float(value)
+        except OverflowError:
+            wide = math.inf if value > 0 else -math.inf
         with numpy.errstate(over="ignore", invalid="ignore"):
-            return float(dtype.to_numpy().type(float(value)))
+            return float(dtype.to_numpy().type(wide))
     if isinstance(value, float):
         low, high = integer_range(dtype)
         if math.isnan(value):
@@ -30,14 +34,19 @@ def normalise(value: Any, dtype: DType) -> int | float | bool:
     return bits - (1 << dtype.bits) if dtype.signed and bits >> (dtype.bits - 1) else bits
 
 
+def check_right(symbol: str, b: Any, dtype: DType) -> None:
+    """Raise `TraceError` for a known right operand that the operator has no result for."""
+    if symbol in ("//", "%") and b == 0:
+        raise TraceError(f"division by zero: {dtype} {symbol} 0", hint="check the divisor first")
+    if symbol in ("<<", ">>") and not 0 <= b < dtype.bits:
+        raise TraceError(f"a shift of {dtype} by {b} bits", hint=f"shift by 0 to {dtype.bits - 1}")
+
+
 def binary(symbol: str, a: Any, b: Any, dtype: DType) -> int | float | bool:
     """`a symbol b` on two known values of one format."""
     if dtype.is_float and symbol in ("max", "min", "maxnum", "minnum"):
         return _extremum(symbol, a, b)
-    if symbol in ("//", "%") and b == 0:
-        raise TraceError(f"{a} {symbol} {b}: division by zero", hint="check the divisor first")
-    if symbol in ("<<", ">>") and not 0 <= b < dtype.bits:
-        raise TraceError(f"a shift of {dtype} by {b} bits", hint=f"shift by 0 to {dtype.bits - 1}")
+    check_right(symbol, b, dtype)
     if symbol == "/" and b == 0:
         return math.nan if a == 0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
     try:

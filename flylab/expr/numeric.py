@@ -14,7 +14,7 @@ from flylab.expr import arithmetic, folding
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import name_of
 from flylab.expr.operators import install
-from flylab.expr.promotion import integer_range, literal, promote
+from flylab.expr.promotion import integer_range, literal, plain, promote
 
 CLASSES: dict[str, type[Numeric]] = {}
 """The class of each number format by its name; filled by `flylab.expr.formats`."""
@@ -49,8 +49,8 @@ class Numeric:
             self.value = value._converted(self.dtype)
             if not self.dtype.is_float and value.bounds and _fits(value.bounds, self.dtype):
                 self.bounds = value.bounds
-        elif isinstance(value, (bool, int, float)) or type(value).__module__ == "numpy":
-            self.value = folding.normalise(value.item() if hasattr(value, "item") else value, self.dtype)
+        elif isinstance(plain(value), (bool, int, float)):
+            self.value = folding.normalise(plain(value), self.dtype)
         elif is_mlir_value(value):
             self.value = _checked(value, self.dtype)
         else:
@@ -107,6 +107,8 @@ class Numeric:
         )
 
     def __index__(self) -> int:
+        if self.dtype.is_float:
+            raise TraceError(f"a {self.dtype} as an index, a range bound or a size", hint="convert it: fx.Int32(x)")
         return int(self._known("as an index, a range bound or a size"))
 
     def __int__(self) -> int:
@@ -126,6 +128,8 @@ class Numeric:
         return type(self)(arithmetic.absolute(self.value, self.dtype))
 
     def __neg__(self) -> Any:
+        if self.dtype.kind == BOOL:
+            return binary("-", 0, self)
         return type(self)(-self.value if self.is_static else arithmetic.negate(self.value, self.dtype))
 
     def __pos__(self) -> Any:
@@ -134,7 +138,7 @@ class Numeric:
     def __invert__(self) -> Any:
         if self.dtype.is_float:
             raise arithmetic.refuse("~", self.dtype)
-        return self ^ type(self)(True if self.dtype.kind == BOOL else -1)
+        return binary("^", self, type(self)(True if self.dtype.kind == BOOL else -1))
 
     def select(self, if_true: Any, if_false: Any) -> Any:
         """`if_true` where this Boolean holds, else `if_false`; both are brought to one format."""
@@ -192,6 +196,9 @@ def as_numeric(value: Any, beside: DType | None = None) -> Numeric:
     """A Python number as a Numeric, in the format it takes beside an operand of format `beside`."""
     if isinstance(value, Numeric):
         return value
+    value = plain(value)
+    if not isinstance(value, (bool, int, float)):
+        raise TraceError(f"{value!r} (a {type(value).__name__}) is not a number", hint="give an fx number or Python's")
     default = DTYPES["Float32" if isinstance(value, float) else "Boolean" if isinstance(value, bool) else "Int32"]
     return CLASSES[literal(value, beside or default).name](value)
 
@@ -216,6 +223,8 @@ def binary(symbol: str, a: Any, b: Any) -> Numeric:
     if dtype.is_float and not arithmetic.BINARY[symbol].float:
         raise arithmetic.refuse(symbol, dtype)
     cls = CLASSES[dtype.name]
+    if y.is_static:
+        folding.check_right(symbol, y.value, dtype)
     if x.is_static and y.is_static:
         return cls(folding.binary(symbol, x.value, y.value, dtype))
     bounds = None if dtype.is_float or dtype.kind == BOOL else result_bounds(symbol, x, y, dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from flylab.errors import NotSupportedError
+from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     [
@@ -135,6 +135,10 @@ PLANNED = frozenset(
 )
 
 
+class UnknownName(TraceError, AttributeError):
+    """A name that a module of the language does not have."""
+
+
 def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
     """The error for an unknown attribute: planned, misspelt, or nothing of the language."""
     if name.startswith("__"):
@@ -150,5 +154,4 @@ def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
         if close
         else f"dir({module}) lists what it has"
     )
-    error = AttributeError(f"{module} has no name {name!r}; {hint}")
-    return error
+    return UnknownName(f"{module} has no name {name!r}", hint=hint)

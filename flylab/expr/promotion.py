@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from flylab.dtypes import BOOL, DTYPES, FLOAT, DType
 from flylab.errors import TraceError
 
@@ -50,6 +52,14 @@ def literal(value: int | float | bool, other: DType) -> DType:
         other = DTYPES["Int32"]
     low, high = integer_range(other)
     return other if low <= value <= high else DTYPES["Int64"]
+
+
+def plain(value: Any) -> Any:
+    """A number of numpy or ml_dtypes (a scalar, or an array of rank 0) as Python's; any other value as it is."""
+    if type(value).__module__ not in ("numpy", "ml_dtypes") or getattr(value, "ndim", None) != 0:
+        return value
+    item = value.item()
+    return item if isinstance(item, (bool, int, float)) else float(value) if type(item) is type(value) else value
 
 
 def integer_range(dtype: DType) -> tuple[int, int]:

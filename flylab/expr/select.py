@@ -71,7 +71,7 @@ def absf(x: Any) -> Any:
 
 
 def ceildiv(count: Any, size: Any) -> Any:
-    """The quotient of two integers rounded up; Python integers give a Python integer.
+    """The quotient of two integers, or vectors of them, rounded up; Python integers give a Python integer.
 
     >>> ceildiv(1000, 256)
     4
@@ -80,9 +80,7 @@ def ceildiv(count: Any, size: Any) -> Any:
         if size == 0:
             raise TraceError(f"ceildiv({count}, 0)", hint="check the divisor first")
         return -(-count // size)
-    if not any(isinstance(v, Numeric) for v in (count, size)):
+    if not any(isinstance(v, (Numeric, Vector)) for v in (count, size)):
         raise TraceError(f"ceildiv of {type(count).__name__} and {type(size).__name__}", hint="give integers")
-    x, y, dtype = unify(count, size)
-    if dtype.signed:
-        return -(-x // y)
-    return x // y + CLASSES[dtype.name]((x % y) != 0)
+    quotient, rest = count // size, count % size
+    return quotient + (rest != 0).to(quotient.dtype if isinstance(quotient, Vector) else type(quotient))

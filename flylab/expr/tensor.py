@@ -119,7 +119,7 @@ class Tensor:
     def _element(self, coord: Any) -> Tensor:
         from flylab.expr.views import slice_view
 
-        part = slice_view(self, coord)
+        part: Tensor = slice_view(self, coord)
         if size(part.layout) != 1:
             raise TraceError(
                 f"[{coord}] of {self!r} is a tensor {part.layout}, not one element",

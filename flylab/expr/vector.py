@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from flylab.dtypes import BOOL
 from flylab.errors import NotSupportedError, TraceError
-from flylab.expr import arithmetic
+from flylab.expr import arithmetic, folding
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, as_numeric, is_mlir_value, numeric_class
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, is_mlir_value, numeric_class, unify
 from flylab.expr.operators import install
 from flylab.expr.promotion import promote
 
@@ -39,14 +40,14 @@ class Vector:
             )
         lanes, element = str(value.type)[len("vector<") : -1].split("x", 1)
         found = next(c for c in CLASSES.values() if c.dtype.mlir == element)
-        self.value = value
-        self.dtype = found if dtype is None else numeric_class(dtype)
+        self.value: Any = value
+        self.dtype: type[Numeric] = found if dtype is None else numeric_class(dtype)
         if self.dtype.dtype.mlir != element:
             raise TraceError(
                 f"a vector of {element} is not one of {self.dtype.dtype} ({self.dtype.dtype.mlir})",
                 hint="use .bitcast(...) to read its bits, .to(...) to convert",
             )
-        self.shape = _shape(shape, int(lanes))
+        self.shape: tuple[Any, ...] = _shape(shape, int(lanes))
 
     @classmethod
     def filled(cls, shape: Any, value: Any, dtype: Any) -> Vector:
@@ -94,7 +95,10 @@ class Vector:
                 f"indexing {name_of(self, 'a vector')} by a value known only on the device",
                 hint="loop over its elements with range_constexpr",
             )
-        i = int(index)
+        try:
+            i = operator.index(index)
+        except TypeError:
+            raise TraceError(f"[{index!r}] of {name_of(self, 'a vector')}", hint="index it by an integer") from None
         if not -self.numel <= i < self.numel:
             raise IndexError(f"index {i} of {name_of(self, 'a vector')}, which has {self.numel} elements")
         return self.dtype(op("vector.extract", [self.value], mlir_type(self.dtype.dtype), _static([i % self.numel])))
@@ -144,6 +148,8 @@ class Vector:
         return Vector(arithmetic.absolute(self.value, self.dtype.dtype, self.numel), self.shape, self.dtype)
 
     def __neg__(self) -> Vector:
+        if self.dtype.dtype.kind == BOOL:
+            return Vector.combine("-", 0, self)
         return Vector(arithmetic.negate(self.value, self.dtype.dtype, self.numel), self.shape, self.dtype)
 
     def select(self, if_true: Any, if_false: Any) -> Vector:
@@ -183,9 +189,13 @@ class Vector:
 
     @staticmethod
     def combine(symbol: str, a: Any, b: Any) -> Vector:
-        """`a symbol b`, element by element."""
+        """`a symbol b`, element by element; Booleans count as Int32 but in `&`, `|` and `^`."""
         x, y = Vector._together(a, b)
+        if x.dtype.dtype.kind == BOOL and symbol not in "&|^":
+            x, y = x.to(CLASSES["Int32"]), y.to(CLASSES["Int32"])
         dtype = x.dtype.dtype
+        if not isinstance(b, Vector) and as_numeric(b).is_static:
+            folding.check_right(symbol, as_numeric(b).value, dtype)
         return Vector(arithmetic.binary(symbol, x.value, y.value, dtype, x.numel), x.shape, x.dtype)
 
     @staticmethod
@@ -199,7 +209,8 @@ class Vector:
     def choose(condition: Any, if_true: Any, if_false: Any) -> Vector:
         """`if_true` where `condition` (a Boolean or a vector of them) holds, else `if_false`."""
         if not isinstance(if_true, Vector) and not isinstance(if_false, Vector):
-            if_true = Vector.filled(condition.shape, as_numeric(if_true), type(as_numeric(if_true)))
+            first, if_false, _ = unify(if_true, if_false)
+            if_true = Vector.filled(condition.shape, first, type(first))
         x, y = Vector._together(if_true, if_false)
         mask = condition if isinstance(condition, Vector) else as_numeric(condition)
         kind = mask.dtype.dtype if isinstance(mask, Vector) else mask.dtype

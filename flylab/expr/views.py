@@ -15,7 +15,7 @@ from flylab.expr.emit import fly
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, is_mlir_value
 from flylab.expr.tensor import Pointer, Tensor
-from flylab.layout import Layout
+from flylab.layout import Layout, size
 
 
 def _divide(kind: str) -> Any:
@@ -60,6 +60,8 @@ def slice_view(source: Any, coord: Any) -> Any:
     leaves: list[Numeric] = []
     text = _coordinate(coord, leaves)
     rest, _ = algebra.slice_and_offset(source.layout, _zeros(coord))
+    if source.space != "buffer":  # a buffer's descriptor bounds it: reads outside give 0
+        _check_bounds(source, coord, source.layout.shape)
     wide = any(leaf.dtype.bits > 32 for leaf in leaves)
     indices = [CLASSES["Int64"](leaf).ir_value() if wide else leaf.ir_value() for leaf in leaves]
     return Tensor(fly("slice", [source.value, *indices], [source.spec.with_layout(rest)], coord=text))
@@ -84,6 +86,20 @@ def _coordinate(coord: Any, leaves: list[Numeric]) -> str:
             hint="a coordinate holds integers, None for a mode to keep, or tuples of these",
         )
     return str(coord)
+
+
+def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
+    """Refuse a known coordinate outside of its mode."""
+    if isinstance(coord, tuple):
+        for inner, mode in zip(coord, shape, strict=True):
+            _check_bounds(source, inner, mode)
+        return
+    known = coord.value if isinstance(coord, Numeric) else coord
+    if isinstance(known, int) and not 0 <= known < size(shape):
+        raise TraceError(
+            f"coordinate {known} of {name_of(source, 'a tensor')} {source.layout}, in a mode of {size(shape)}",
+            hint=f"coordinates go from 0 to {size(shape) - 1}; the last is {size(shape) - 1}, not -1",
+        )
 
 
 def _zeros(coord: Any) -> Any:
@@ -146,7 +162,10 @@ def make_view(iterator: Any, layout: Any) -> Tensor:
 
 def add_offset(pointer: Pointer, offset: Any) -> Pointer:
     """The pointer moved by `offset` elements."""
-    return pointer + offset
+    if not isinstance(pointer, Pointer):
+        raise TraceError(f"add_offset to a {type(pointer).__name__}", hint="its first argument is fx.get_iter(tensor)")
+    moved: Pointer = pointer + offset
+    return moved
 
 
 def get_layout(tensor: Tensor) -> Layout:

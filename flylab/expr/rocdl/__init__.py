@@ -11,7 +11,7 @@ from flylab.expr.location import name_of
 from flylab.expr.planned import missing
 from flylab.expr.tensor import Tensor
 from flylab.expr.views import make_buffer
-from flylab.layout import cosize
+from flylab.layout import cosize, get_leaves
 
 MAX_RECORDS = 0xFFFFFFFF
 """The largest byte count of a buffer descriptor. Source: CDNA3 ISA, "Buffer resource descriptor"."""
@@ -63,6 +63,12 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
         raise TraceError(
             f"make_buffer_tensor: {name_of(tensor, repr(tensor))} is not a tensor in global memory",
             hint="give an fx.Tensor parameter or a view of one",
+        )
+    if min(get_leaves(tensor.stride)) < 0:
+        raise TraceError(
+            f"make_buffer_tensor: {name_of(tensor, 'the tensor')} {tensor.layout} has a negative stride, and a buffer "
+            "reaches forward from its first element only",
+            hint="copy it with fx.UniversalCopy, or flip the array on the host",
         )
     if num_records_bytes is not None and (
         isinstance(num_records_bytes, bool) or not isinstance(num_records_bytes, int)
