@@ -14,6 +14,7 @@ from typing import Any
 from flylab.dtypes import BOOL, DTYPES, FLOAT, UINT, DType
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.promotion import integer_range
 
 
 @dataclass(frozen=True)
@@ -123,21 +124,46 @@ def negate(a: Any, dtype: DType, lanes: int = 0) -> Any:
     return binary("-", constant(0, dtype, lanes), a, dtype, lanes)
 
 
+def _to_integer(a: Any, source: DType, target: DType, lanes: int) -> Any:
+    """A float as an integer, out of range the nearest: the chips do that by themselves for 32 bits."""
+    wide = target if target.bits > 32 else DTYPES["Int32" if target.signed else "Uint32"]
+    value = op("arith.fptosi" if target.signed else "arith.fptoui", [a], mlir_type(wide, lanes))
+    low, high = integer_range(target)
+    if target.bits < 32:
+        value = binary("max", value, constant(low, wide, lanes), wide, lanes)
+        value = binary("min", value, constant(high, wide, lanes), wide, lanes)
+        return convert(value, wide, target, lanes)
+    if target.bits > 32:
+        for symbol, bound, result in (("<", low, low), (">=", high + 1, high), ("!=", None, 0)):
+            outside = compare(symbol, a, a if bound is None else constant(bound, source, lanes), source, lanes)
+            value = select(outside, constant(result, target, lanes), value, target, lanes)
+    return value
+
+
 def convert(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
-    """A value in another format: floats round to nearest even, float to integer truncates, integers wrap."""
+    """A value in another format: floats round to nearest even, integers wrap.
+
+    Float to integer truncates; NaN gives 0, and what is out of range the nearest integer of the format.
+    """
     if source == target or (source.mlir == target.mlir and not source.is_float):
         return a
+    for dtype in (source, target):
+        if dtype.is_float and dtype.bits < 16:
+            raise NotSupportedError(
+                f"converting {source} to {target}: this version of flylab copies elements of {dtype}, "
+                "and does not convert them yet",
+                hint="convert on the host, or read the bits with .bitcast(fx.Uint8)",
+            )
     kind = mlir_type(target, lanes)
     if target.kind == BOOL:
         return compare("!=", a, constant(0, source, lanes), source, lanes)
     if source.is_float and target.is_float:
-        if source.bits == target.bits or min(source.bits, target.bits) < 16 < max(source.bits, target.bits) == 64:
-            # Two formats of one width, and the small ones to Float64, meet in Float32.
+        if source.bits == target.bits:  # Float16 and BFloat16 meet in Float32
             middle = convert(a, source, DTYPES["Float32"], lanes)
             return convert(middle, DTYPES["Float32"], target, lanes)
         return op("arith.truncf" if source.bits > target.bits else "arith.extf", [a], kind)
     if source.is_float:
-        return op("arith.fptosi" if target.signed else "arith.fptoui", [a], kind)
+        return _to_integer(a, source, target, lanes)
     if target.is_float:
         return op("arith.sitofp" if source.signed else "arith.uitofp", [a], kind)
     if source.bits > target.bits:
