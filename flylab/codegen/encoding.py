@@ -28,7 +28,8 @@ def is_register(operand: str) -> bool:
     >>> is_register("-|v3|"), is_register("s[0:1]"), is_register("0x10")
     (True, True, False)
     """
-    return _REGISTER.match(operand.lstrip("-|").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(")) is not None
+    bare = operand.lstrip("-|").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(")
+    return _REGISTER.match(bare) is not None
 
 
 def is_literal(operand: str) -> bool:

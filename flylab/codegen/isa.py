@@ -135,13 +135,15 @@ class Isa:
         """
         found = re.search(r'\.amdgcn_target\s+"[^"]*--(gfx\w+)', text)
         if found is None:
-            raise CompileError("this assembly names no chip", hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
+            raise CompileError("this assembly names no chip",
+                               hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
         chip = target(found[1])
         reader = _Reader(text)
         if not reader.descriptors:
             raise CompileError("this assembly holds no kernel", hint="a kernel needs an .amdhsa_kernel block")
         metadata = {k.get(".name"): k for k in read_metadata(text).get("amdhsa.kernels", ())}
-        return cls(text, chip, {name: _kernel(name, chip, reader, metadata.get(name, {})) for name in reader.descriptors})
+        kernels = {name: _kernel(name, chip, reader, metadata.get(name, {})) for name in reader.descriptors}
+        return cls(text, chip, kernels)
 
 
 _LINE = re.compile(r"\s*(?:([\w.$@]+):(?!:))?\s*(.*)$")
@@ -199,8 +201,8 @@ class _Reader:
             modifiers = tuple(words[first:])
             parts[-1:] = words[:first]
         body = self.bodies[self.function]
-        body.append(Instruction(len(body), self.address, " ".join(text.split()), mnemonic, tuple(parts), modifiers, number,
-                                self.source))
+        body.append(Instruction(len(body), self.address, " ".join(text.split()), mnemonic, tuple(parts), modifiers,
+                                number, self.source))
         self.address += size_of(mnemonic, tuple(parts))
 
     def _directive(self, text: str) -> None:
@@ -242,7 +244,8 @@ def _kernel(name: str, chip: Target, reader: _Reader, metadata: dict[str, Any]) 
     if not body:
         raise CompileError(f"kernel '{name}' has a descriptor and no instructions")
     total = descriptor.get("next_free_vgpr", 0)
-    agprs = symbols.get(f"{name}.num_agpr", metadata.get(".agpr_count", max(total - descriptor.get("accum_offset", total), 0)))
+    beyond = max(total - descriptor.get("accum_offset", total), 0)
+    agprs = symbols.get(f"{name}.num_agpr", metadata.get(".agpr_count", beyond))
     vgprs = symbols.get(f"{name}.num_vgpr", descriptor.get("accum_offset", total) if agprs else total)
     args = tuple(KernelArg(a.get(".name", ""), a[".offset"], a[".size"], a[".value_kind"], a.get(".address_space", ""))
                  for a in metadata.get(".args", ()))

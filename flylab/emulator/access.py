@@ -61,7 +61,8 @@ DATA, ADDRESS, BASE, OFFSET, SCALAR_OFFSET = range(5)
 def count_to_here(b: Builder) -> None:
     """Adds the instructions since the last jump, this one included, to the worker's count."""
     here, base = (b.let(f"ptrtoint ptr {p} to i64", "i64") for p in ("%r", b.field("%w", Worker, "base").name))
-    b.set_field("%w", Worker, "count", b.field("%w", Worker, "count") + (here - base).shr(RECORD_BYTES.bit_length() - 1) + 1)
+    run = (here - base).shr(RECORD_BYTES.bit_length() - 1) + 1
+    b.set_field("%w", Worker, "count", b.field("%w", Worker, "count") + run)
 
 
 def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: int) -> None:
@@ -154,7 +155,8 @@ class _VectorAccess:
         ragged = addresses.cmp("ne", first.splat(WAVE_SIZE) + steps).any()
         low, high = touched_last(b, access.store)
         last = first + access.bytes * WAVE_SIZE
-        good = self.exec.cmp("eq", -1) & ~ragged & low.cmp("ule", first) & last.cmp("ule", high) & first.cmp("ult", last)
+        inside = low.cmp("ule", first) & last.cmp("ule", high) & first.cmp("ult", last)
+        good = self.exec.cmp("eq", -1) & ~ragged & inside
         if limit is not None:
             good = good & last.cmp("ule", limit)
         with b.when(good):
@@ -181,8 +183,8 @@ class _VectorAccess:
         lanes = STEP if n > 1 else WAVE_SIZE
         block = b.load(b.at(pointer, 4 * n * at), "i32", n * lanes, 1)
         for register in range(n):
-            row = b.at(self.row(DATA, register), 4 * at)
-            b.store(self.shuffle(block, block, [lane * n + register for lane in range(lanes)]) if n > 1 else block, row, 64)
+            part = self.shuffle(block, block, [lane * n + register for lane in range(lanes)]) if n > 1 else block
+            b.store(part, b.at(self.row(DATA, register), 4 * at), 64)
 
     def copy_out(self, pointer: str, at: int) -> None:
         b, n = self.b, self.access.registers
@@ -193,7 +195,8 @@ class _VectorAccess:
             parts = [self.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(parts[::2], parts[1::2], strict=True)]
         block = parts[0]
         if n > 1:
-            block = self.shuffle(block, block, [register * lanes + lane for lane in range(lanes) for register in range(n)])
+            order = [register * lanes + lane for lane in range(lanes) for register in range(n)]
+            block = self.shuffle(block, block, order)
         b.store(block, b.at(pointer, 4 * n * at), 1)
 
     def shuffle(self, x: Value, y: Value, order: list[int]) -> Value:

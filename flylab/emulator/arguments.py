@@ -49,8 +49,8 @@ def buffer_of(name: str, value: Any) -> tuple[int, Buffer]:
     """
     if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
         if value.device.type != "cpu":
-            raise ArgumentError(f"argument '{name}' is a tensor on {value.device}, and the software device reads CPU memory",
-                                hint="pass tensor.cpu()")
+            raise ArgumentError(f"argument '{name}' is a tensor on {value.device}, and the software device reads "
+                                "memory of the CPU", hint="pass tensor.cpu()")
         itemsize = value.element_size()
         address, shape, writable = value.data_ptr(), tuple(value.shape), True
         strides = tuple(s * itemsize for s in value.stride())
@@ -78,7 +78,8 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
     parameters = [p for p in kernel.args if not p.hidden]
     if len(parameters) != len(args):
         names = ", ".join(p.name or f"argument {n}" for n, p in enumerate(parameters))
-        raise ArgumentError(f"kernel '{kernel.name}' takes {len(parameters)} arguments ({names}), and {len(args)} were given")
+        raise ArgumentError(f"kernel '{kernel.name}' takes {len(parameters)} arguments ({names}), and {len(args)} were "
+                            "given")
     segment = bytearray(max(kernel.kernarg_size, max((p.offset + p.size for p in parameters), default=0)))
     buffers = []
     for number, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
@@ -120,7 +121,7 @@ def _float_bytes(name: str, value: float, size: int) -> bytes:
     try:
         return struct.pack(_FLOAT_CODES[size], value)
     except OverflowError:
-        raise ArgumentError(f"argument '{name}' takes a float of {size} bytes, and {value} is beyond its range") from None
+        raise ArgumentError(f"argument '{name}' takes a float of {size} bytes, and {value} is beyond it") from None
 
 
 def fill_hidden(kernel: IsaKernel, segment: bytearray, grid: tuple[int, int, int], block: tuple[int, int, int],

@@ -21,7 +21,7 @@ DYNAMIC = 4
 
 
 class Mode(NamedTuple):
-    """The float mode that a handler is made for: denormals (bit 0 taken, bit 1 given; DYNAMIC reads MODE), NaN rules."""
+    """The float mode of a handler: denormals (bit 0 taken, bit 1 given; DYNAMIC reads MODE), and the NaN rules."""
 
     denormals_32: int = 3
     denormals_16_64: int = 3
@@ -61,6 +61,7 @@ class Form:
 
     @property
     def key(self) -> str:
+        """The handler's name: two forms with the same key have the same code."""
         mode = self.mode if self.row.uses_floats or self.row.clamped else ""
         sources = " ".join(f"{s}@{s.slot}" for s in self.sources)
         kind = f"{self.row.mnemonic} {self.row.sources}"
@@ -101,8 +102,7 @@ class _Handler:
     lanes = 0
 
     def __init__(self, form: Form):
-        self.form, self.b = form, Builder()
-        self.b.mode = form.mode  # type: ignore[attr-defined]
+        self.form, self.b = form, Builder(ieee=bool(form.mode.ieee))
 
     def raw(self, source: Source, registers: int) -> Value:
         """The 32 or 64 bits of a scalar register or constant, in every lane."""
@@ -346,7 +346,7 @@ class _Vector(_Handler):
 
 
 class _Packed(_Vector):
-    """A handler that does its row twice, for the low and the high half of a result; its form has the sources of both."""
+    """A handler that does its row twice, for the low and the high half of a result; its form has sources for both."""
 
     def results(self) -> tuple[list[tuple[int, Type, Value]], list[tuple[Value | int, Value]]]:
         row, sources = self.form.row, iter(self.form.sources)

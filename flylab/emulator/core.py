@@ -26,7 +26,6 @@ from flylab.emulator.state import (
 )
 
 
-
 def run_text(name: str) -> str:
     """A worker: takes workgroups in rising order until none is left, a lower one failed, or the launch was stopped.
 
@@ -53,9 +52,9 @@ def run_text(name: str) -> str:
 
 def _leave_when_stopped(b: Builder, launch: str, group: Value, target: str) -> None:
     """Leaves on Ctrl-C, and where a workgroup with a lower number has failed: that one is the launch's error."""
-    for name, test in (("stop", lambda v: v.cmp("ne", 0)), ("limit", lambda v: v.cmp("ult", group))):
-        pointer = b.at(launch, getattr(Launch, name).offset)
-        b.leave_when(test(b.let(f"load atomic i64, ptr {pointer} monotonic, align 8", "i64")), target)
+    stop, limit = (b.let(f"load atomic i64, ptr {b.at(launch, offset)} monotonic, align 8", "i64")
+                   for offset in (Launch.stop.offset, Launch.limit.offset))
+    b.leave_when(stop.cmp("ne", 0) | limit.cmp("ult", group), target)
 
 
 def _count(b: Builder, name: str) -> None:
@@ -144,9 +143,8 @@ def _begin_wave(b: Builder, launch: str, group: Value, index: Value, vgprs: str,
     mask = b.at(b.field(launch, Launch, "initial_exec").name, index * 8)
     b.store(b.load(mask, "i64"), b.at(sgprs, 4 * EXEC))
     x_count, y_count = b.field(launch, Launch, "grid_x"), b.field(launch, Launch, "grid_y")
-    rows = group._op("udiv", x_count)
-    for name, value in (("x", group._op("urem", x_count)), ("y", rows._op("urem", y_count)),
-                        ("z", rows._op("udiv", y_count))):
+    rows = group.divide(x_count)
+    for name, value in (("x", group.modulo(x_count)), ("y", rows.modulo(y_count)), ("z", rows.divide(y_count))):
         b.store(value.to("i32"), b.at(sgprs, b.field(launch, Launch, f"group_{name}_at")))
 
 

@@ -10,7 +10,7 @@ from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
 from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, Operand, OperandError, constant_bits, parse_operand
-from flylab.emulator.state import MODE, RECORD_BYTES, ROW_BYTES, SLOT_OFFSET, SLOTS, slot_offset
+from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import SourceLine, UnknownInstruction
 
@@ -60,7 +60,7 @@ class Registers:
             return 4 * operand.index
         row = operand.index + (self.accumulators if operand.accumulator else 0)
         if row + registers > self.rows:
-            raise OperandError(f"register {row + registers - 1} is beyond the {self.rows} that the kernel's descriptor allots")
+            raise OperandError(f"register {row + registers - 1} is beyond the {self.rows} of the kernel's descriptor")
         return ROW_BYTES * row
 
 
@@ -140,8 +140,8 @@ class Decoder:
         coded = Coded("", _nothing)
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:
-            row = replace(row, sources=tuple("f16" if words.bit("op_sel_hi", n) else "f32" for n in range(len(sources))))
-            sources = row.sources
+            sources = tuple("f16" if words.bit("op_sel_hi", n) else "f32" for n in range(len(sources)))
+            row = replace(row, sources=sources)
         places = tuple(coded.slot(self._result(o, t, row)) for o, t in zip(operands, results, strict=False))
         operands = operands[len(results):]
         found = []
@@ -183,14 +183,14 @@ class Decoder:
         if operand.kind == CONSTANT:
             if high and operand.value != 0 and (wide or isinstance(operand.value, float)):
                 raise OperandError("the upper half of a packed constant is not defined")
-            place = coded.slot(constant_bits(operand, "float" if wide else "half" if isinstance(operand.value, float) else
-                                             "i32"))
+            type_ = "float" if wide else "half" if isinstance(operand.value, float) else "i32"
+            place = coded.slot(constant_bits(operand, type_))
         else:
             place = coded.slot(self.registers.offset(operand, 2 if wide else 1) + (
                 (ROW_BYTES if operand.kind == VECTOR else 4) if wide and high else 0))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
 
-    def setreg_mode(self) -> int:
+    def initial_mode(self) -> int:
         """The MODE register at a wave's start."""
         descriptor = self.kernel.descriptor
         return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
@@ -216,6 +216,7 @@ class Modifiers:
                 raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
 
     def bit(self, name: str, n: int, default: int = 0) -> bool:
+        """Entry `n` of a list such as `op_sel:[0,1]`."""
         bits = self.lists.get(name)
         return bits[n] if bits is not None and n < len(bits) else bool(default)
 
@@ -238,5 +239,3 @@ class Modifiers:
 def _nothing(name: str) -> str:
     raise AssertionError("a coded instruction without a handler")
 
-
-__all__ = ["MODE", "SLOT_OFFSET", "Coded", "Decoder", "Modifiers", "Registers", "decode", "slot_offset", "unknown"]

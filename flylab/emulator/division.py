@@ -27,7 +27,7 @@ LIMITS = {"float": Limits(64, 96, 23, -150), "double": Limits(128, 768, 53, -107
 
 
 def div_scale(x: Value, denominator: Value, numerator: Value) -> tuple[Value, Value]:
-    """v_div_scale: x (one of the other two) scaled so that the division stays normal, and whether the result needs it."""
+    """v_div_scale: x (one of the others) scaled so that the division stays normal, and whether the result is to be."""
     limits = LIMITS[x.type]
     up, down = float(2.0**limits.scale), float(2.0**-limits.scale)
     top, bottom = biased_exponent(numerator), biased_exponent(denominator)

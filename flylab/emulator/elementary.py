@@ -33,14 +33,17 @@ def precise(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
 
 
 def reciprocal(x: Value) -> Value:
+    """1 / x."""
     return 1.0 / x
 
 
 def reciprocal_root(x: Value) -> Value:
+    """1 / sqrt(x)."""
     return 1.0 / x.call("sqrt")
 
 
 def root(x: Value) -> Value:
+    """sqrt(x)."""
     return x.call("sqrt")
 
 

@@ -1,4 +1,4 @@
-"""Errors of a running kernel, in the user's terms: which thread of which block, which line, which array, how far off."""
+"""Errors of a running kernel, in the user's terms: which thread of which block, which line and array, how far off."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ def source_line(kernel: IsaKernel, instruction: Instruction) -> SourceLine | Non
     return SourceLine.of(file, line, column - 1 if column else None, function=kernel.name)
 
 
-def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: int, buffers: Sequence[Buffer]) -> DeviceError:
+def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: int,
+                buffers: Sequence[Buffer]) -> DeviceError:
     """The error for the fault that a worker met at instruction `number`."""
     if worker.fault_kind == PAST_END:
-        return DeviceError(f"kernel '{kernel.name}' runs past its last instruction", hint="it needs an s_endpgm at its end")
+        return DeviceError(f"kernel '{kernel.name}' runs past its last instruction",
+                           hint="it needs an s_endpgm at its end")
     instruction = kernel.instructions[number]
     where = source_line(kernel, instruction)
     block = coordinates(worker.group, geometry.grid)
@@ -40,10 +42,11 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if worker.fault_kind == TRAP:
         return DeviceError(f"the kernel trapped (code {worker.fault_address}){place}", where=where)
     if worker.fault_kind == DESCRIPTOR:
-        return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}", where=where)
+        return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}",
+                           where=where)
     if worker.fault_kind == MISALIGNED:
-        return DeviceError(f"a scalar load of {worker.fault_size} bytes from address {worker.fault_address:#x}, which is no "
-                           f"multiple of 4{place}", where=where)
+        return DeviceError(f"a scalar load of {worker.fault_size} bytes from address {worker.fault_address:#x}, "
+                           f"which is no multiple of 4{place}", where=where)
     what, hint = _outside(worker.fault_address, worker.fault_size, instruction, buffers)
     return OutOfBounds(what + place, where=where, hint=hint)
 
@@ -66,12 +69,14 @@ def _outside(address: int, size: int, instruction: Instruction, buffers: Sequenc
         return f"{access}, and the kernel was given no memory", "pass the arrays it touches"
     nearest = min(buffers, key=lambda b: _distance(b, address, size))
     if address < nearest.address:
-        how = f"{nearest.address - address} bytes before the start of '{nearest.name}'"
-    elif address >= nearest.end:
-        how = f"{address - nearest.end} bytes after the end of '{nearest.name}'"
+        how = f"{nearest.address - address} bytes before the start"
+    elif address > nearest.end:
+        how = f"{address - nearest.end} bytes after the end"
+    elif address == nearest.end:
+        how = "right after the end"
     else:
-        how = f"{address + size - nearest.end} of its bytes are after the end of '{nearest.name}'"
-    return (f"{access} is out of bounds: {how} ({nearest.nbytes} bytes)",
+        how = f"its last {address + size - nearest.end} bytes are after the end"
+    return (f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)",
             "guard the access with the array's size, or copy through a buffer tensor, which clamps")
 
 

@@ -90,6 +90,14 @@ class Value:
             return self.b.let(f"fneg {self.typed}", self.type, self.lanes)
         return self.like(0) - self
 
+    def divide(self, other: Value | int) -> Value:
+        """The unsigned quotient; `other` is not 0."""
+        return self._op("udiv", other)
+
+    def modulo(self, other: Value | int) -> Value:
+        """The unsigned remainder; `other` is not 0."""
+        return self._op("urem", other)
+
     def shl(self, n: Value | int) -> Value:
         """Shift left by `n` taken modulo the width, as the hardware does."""
         return self._op("shl", self._amount(n))
@@ -173,14 +181,19 @@ class Value:
 
 
 class Builder:
-    """Collects the lines of one function, and the intrinsics it calls."""
+    """Collects the lines of one function, and the intrinsics it calls.
 
-    def __init__(self) -> None:
+    `ieee` is the mode bit that makes v_min and v_max quiet a signalling NaN.
+    """
+
+    def __init__(self, ieee: bool = True) -> None:
+        self.ieee = ieee
         self.lines: list[str] = []
         self.intrinsics: dict[str, str] = {}
         self._count = 0
 
     def fresh(self, prefix: str = "t") -> str:
+        """A name that this function has not used."""
         self._count += 1
         return f"{prefix}{self._count}"
 
@@ -194,6 +207,7 @@ class Builder:
         self.lines.append("  " + text)
 
     def const(self, value: float, type_: str, lanes: int = 0) -> Value:
+        """A Python number as a constant, the same in every lane."""
         if type_ in FLOATS:
             value = struct.unpack("f", struct.pack("f", value))[0] if type_ == "float" else float(value)
             text = f"0x{struct.unpack('Q', struct.pack('d', value))[0]:016X}"
@@ -208,6 +222,7 @@ class Builder:
         return (f"v{lanes}" if lanes else "") + _MANGLE.get(type_, type_)
 
     def call(self, name: str, type_: str, lanes: int, *args: Value) -> Value:
+        """A call of an intrinsic by its full name, which is declared on the way."""
         result = full_type(type_, lanes)
         parameters = ", ".join(full_type(a.type, a.lanes) for a in args)
         self.intrinsics[name] = f"declare {result} @{name}({parameters})"
@@ -231,7 +246,8 @@ class Builder:
     def field(self, pointer: str, struct_: type[ctypes.Structure], name: str) -> Value:
         """The field of a ctypes structure at `pointer`: the one place of its offset is the structure."""
         member = getattr(struct_, name)
-        type_ = "ptr" if dict((f[0], f[1]) for f in struct_._fields_)[name] is ctypes.c_void_p else f"i{8 * member.size}"
+        is_pointer = any(f[0] == name and f[1] is ctypes.c_void_p for f in struct_._fields_)
+        type_ = "ptr" if is_pointer else f"i{8 * member.size}"
         return self.let(f"load {type_}, ptr {self.at(pointer, member.offset)}, align {member.size}", type_)
 
     def set_field(self, pointer: str, struct_: type[ctypes.Structure], name: str, value: Value | int | str) -> None:
@@ -284,8 +300,8 @@ class Builder:
 
     def function(self, name: str, signature: str) -> str:
         """The whole module: declarations and one function of these lines."""
-        return "\n".join([*self.intrinsics.values(), f"define {signature.replace('@', '@' + name)} nounwind {{", "entry:",
-                          *self.lines, "}"])
+        head = f"define {signature.replace('@', '@' + name)} nounwind {{"
+        return "\n".join([*self.intrinsics.values(), head, "entry:", *self.lines, "}"])
 
 
 class _SetBits:

@@ -6,6 +6,7 @@ import re
 import struct
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from flylab.emulator.state import SGPR_NAMES
 
@@ -29,7 +30,7 @@ class Operand:
     kind: str
     index: int = 0
     count: int = 1
-    value: float = 0
+    value: int | float = 0
     accumulator: bool = False
     negative: bool = False
     absolute: bool = False
@@ -45,12 +46,13 @@ def parse_operand(text: str) -> Operand:
 
     Raises `OperandError` where the text names nothing known.
     """
-    for prefix, suffix, change in (("-|", "|", {"negative": True, "absolute": True}), ("|", "|", {"absolute": True}),
-                                   ("neg(", ")", {"negative": True}), ("abs(", ")", {"absolute": True}),
-                                   ("sext(", ")", {"sign_extend": True})):
+    if text.startswith("-|"):
+        return replace(parse_operand(text[1:]), negative=True)
+    for prefix, suffix, name in (("|", "|", "absolute"), ("abs(", ")", "absolute"), ("neg(", ")", "negative"),
+                                 ("sext(", ")", "sign_extend")):
         if text.startswith(prefix) and text.endswith(suffix):
-            inner = parse_operand(text[len(prefix):-len(suffix)])
-            return replace(inner, **change)
+            change: dict[str, Any] = {name: True}
+            return replace(parse_operand(text[len(prefix):-len(suffix)]), **change)
     if text.startswith("-") and not text[1:2].isdigit():
         return replace(parse_operand(text[1:]), negative=True)
     return _register(text) or _constant(text)

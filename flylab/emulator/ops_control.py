@@ -18,9 +18,10 @@ Decode = Callable[[Decoder, Instruction], Coded]
 
 # Instructions that steer time, caches or debuggers: no result depends on them here, since every instruction is complete
 # before the next begins.
-NO_EFFECT = ("s_nop", "s_waitcnt", "s_waitcnt_vscnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv",
-             "s_dcache_inv_vol", "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill",
-             "buffer_wbl2", "buffer_inv", "v_nop", "s_nop")
+NO_EFFECT = (
+    "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
+    "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
+    "buffer_inv", "v_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
     "s_branch": None,
@@ -192,7 +193,8 @@ def _write_read_lane(name: str, kind: str) -> str:
 def _write_lane_of(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_writelane: a scalar to one lane of a vector register, whatever EXEC says."""
     result, value, lane = (parse_operand(text) for text in instruction.operands)
-    coded = Coded(f"writelane {value.kind} {lane.kind}", partial(_write_write_lane, kind=value.kind, lane_kind=lane.kind))
+    coded = Coded(f"writelane {value.kind} {lane.kind}",
+                  partial(_write_write_lane, kind=value.kind, lane_kind=lane.kind))
     coded.slot(decoder.registers.offset(result, 1))
     for operand in (value, lane):
         coded.slot(constant_bits(operand, "i32") if operand.kind == CONSTANT else decoder.registers.offset(operand, 1))

@@ -30,6 +30,7 @@ PREDICATES = {"lt": "olt", "eq": "oeq", "le": "ole", "gt": "ogt", "lg": "one", "
 
 
 def fma(x: Value, y: Value, z: Value) -> Value:
+    """x * y + z, rounded once."""
     return x.call("fma", y, z)
 
 
@@ -143,8 +144,9 @@ ROUNDING = [
 ELEMENTARY = [
     *(row for name, bits, f in (
         ("rcp", FLOATS, elementary.reciprocal), ("rsq", FLOATS, elementary.reciprocal_root),
-        ("sqrt", FLOATS, elementary.root), ("exp", ("16", "32"), elementary.exp2), ("log", ("16", "32"), elementary.log2),
-        ("sin", ("16", "32"), elementary.sine), ("cos", ("16", "32"), elementary.cosine))
+        ("sqrt", FLOATS, elementary.root), ("exp", ("16", "32"), elementary.exp2),
+        ("log", ("16", "32"), elementary.log2), ("sin", ("16", "32"), elementary.sine),
+        ("cos", ("16", "32"), elementary.cosine))
       for row in _for_each(f"v_{name}_f{{}}", bits, "f{} = f{}", elementary.precise(f))),
     ("v_rcp_iflag_f32", "f32 = f32", elementary.precise(elementary.reciprocal)),
     *_for_each("v_div_scale_f{}", ("32", "64"), "f{} mask = f{} f{} f{}", div_scale),
@@ -159,7 +161,8 @@ CONVERSIONS = [
     ("v_cvt_f64_u32", "f64 = b32", lambda x: x.to_float("double", False)),
     ("v_cvt_f16_i16", "f16 = b16", lambda x: x.to_float("float", True)),
     ("v_cvt_f16_u16", "f16 = b16", lambda x: x.to_float("float", False)),
-    *((f"v_cvt_f32_ubyte{n}", "f32 = b32", lambda x, n=n: (x.shr(8 * n) & 255).to_float("float", False)) for n in range(4)),
+    *((f"v_cvt_f32_ubyte{n}", "f32 = b32", lambda x, n=n: (x.shr(8 * n) & 255).to_float("float", False))
+      for n in range(4)),
     ("v_cvt_i32_f32", "b32 = f32", lambda x: x.to_int("i32", True)),
     ("v_cvt_u32_f32", "b32 = f32", lambda x: x.to_int("i32", False)),
     ("v_cvt_i32_f64", "b32 = f64", lambda x: x.to_int("i32", True)),

@@ -89,7 +89,7 @@ PACKED_FLOATS = [
 
 
 def _truth_table(entries: int, *sources: Any) -> Any:
-    """A bitwise function of three sources by its truth table: bit n gives the result for sources (n>>2, n>>1, n) & 1."""
+    """A bitwise function of three sources by its truth table: bit n is the result for sources (n>>2, n>>1, n) & 1."""
     result = sources[0] & 0
     for n in range(8):
         if entries >> n & 1:

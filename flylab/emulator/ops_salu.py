@@ -108,7 +108,8 @@ def _compare_bit(wanted: int) -> Any:
 
 def _by_width(name: str, compute: Any, results: str = "{}", sources: str = "{}", suffix: str = "b") -> list[Any]:
     """The 32- and 64-bit rows of one function."""
-    return [(f"{name}_{suffix}{bits}", f"{results} = {sources}".replace("{}", f"b{bits}"), compute) for bits in (32, 64)]
+    signature = f"{results} = {sources}"
+    return [(f"{name}_{suffix}{bits}", signature.replace("{}", f"b{bits}"), compute) for bits in (32, 64)]
 
 
 ROWS = rows(SCALAR_FAMILY, [

@@ -70,7 +70,8 @@ class Program:
             handlers = jit.addresses({c.key: c.write for c in coded})
             # Code that runs past the end of the listing meets an end that says so.
             records = b"".join(c.record(handlers[c.key]) for c in coded)
-            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), Decoder(kernel).setreg_mode())
+            mode = Decoder(kernel).initial_mode()
+            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), mode)
         return self._loaded[name]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],

@@ -93,8 +93,8 @@ class Geometry:
                 raise DeviceError(f"a grid of {groups} blocks of {threads} threads overflows 32 bits along {axis}")
         lds = kernel.lds_bytes + shared
         if shared < 0 or lds > kernel.target.lds_bytes:
-            raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup of "
-                              f"{kernel.target} has {kernel.target.lds_bytes}")
+            raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
+                              f"of {kernel.target} has {kernel.target.lds_bytes}")
         return found
 
 
@@ -147,7 +147,8 @@ class _Run:
         packet = Buffer("the dispatch packet", self.packet.address, WAVE_SIZE, False)
         self.buffers = [*(b for b in buffers if b.nbytes > 0), segment, packet]
         self.ranges = (Range * (len(self.buffers) + 1))(
-            Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in self.buffers))
+            Range((1 << 64) - 1, 0, 0),
+            *(Range(b.address, b.end, b.end if b.writable else b.address) for b in self.buffers))
         descriptor = loaded.kernel.descriptor
         ids, masks = _work_items(geometry.block, 1 + descriptor.get("system_vgpr_workitem_id", 0))
         sgprs, places = self._initial_sgprs()

@@ -106,6 +106,7 @@ def first_sign_change(x: Value) -> Value:
 
 
 def is_nan(x: Value) -> Value:
+    """True for any NaN."""
     return x.cmp("uno", x)
 
 
@@ -116,6 +117,7 @@ def quiet(x: Value) -> Value:
 
 
 def is_signalling(x: Value) -> Value:
+    """True for a NaN whose quiet bit is clear."""
     shift, _, _, integer = EXPONENT[x.type]
     return is_nan(x) & (x.bits(integer) & (1 << (shift - 1))).cmp("eq", 0)
 
@@ -131,7 +133,7 @@ def extreme(largest: bool) -> Any:
         picked = x.cmp("oeq", y).select(zeros, picked)
         picked = is_nan(x).select(y, is_nan(y).select(x, picked))
         picked = is_nan(picked).select(quiet(picked), picked)
-        if x.b.mode.ieee:
+        if x.b.ieee:
             picked = is_signalling(y).select(quiet(y), picked)
             picked = is_signalling(x).select(quiet(x), picked)
         return picked
@@ -175,11 +177,13 @@ def legacy_product(x: Value, y: Value) -> Value:
 
 
 def biased_exponent(x: Value) -> Value:
+    """The exponent field of a float, as an integer of its width."""
     shift, mask, _, integer = EXPONENT[x.type]
     return x.bits(integer).shr(shift) & mask
 
 
 def is_infinite(x: Value) -> Value:
+    """True for either infinity."""
     return x.call("fabs").cmp("oeq", float("inf"))
 
 

@@ -36,7 +36,7 @@ BUDGET = 1 << 20
 
 
 class Range(ctypes.Structure):
-    """Bytes a kernel may touch: [low, high) for reading, [low, write_high) for writing. The first of a list is empty."""
+    """Bytes a kernel may touch: [low, high) to read, [low, write_high) to write. The first of a list is empty."""
 
     _fields_ = [("low", c_uint64), ("high", c_uint64), ("write_high", c_uint64)]
 
@@ -68,7 +68,8 @@ class Worker(ctypes.Structure):
         ("sgprs", c_void_p), ("lds", c_void_p), ("waves", c_void_p),
         ("pc", c_void_p), ("base", c_void_p), ("count", c_uint64), ("until", c_uint64), ("clamped", c_uint64),
         ("groups", c_uint64), ("group", c_uint64), ("group_end", c_uint64), ("wave", c_uint64), ("ready", c_uint64),
-        ("waiting", c_uint64), ("used", c_uint64), ("cursor", c_uint64), ("fault_record", c_void_p), ("fault_kind", c_uint64), ("fault_lane", c_uint64),
+        ("waiting", c_uint64), ("used", c_uint64), ("cursor", c_uint64),
+        ("fault_record", c_void_p), ("fault_kind", c_uint64), ("fault_lane", c_uint64),
         ("fault_address", c_uint64), ("fault_size", c_uint64),
     ]
 

@@ -54,7 +54,7 @@ IMPLIED = (".scc", ".vcc", ".exec", ".lane")
 
 @dataclass(frozen=True)
 class Row:
-    """One operation of the table; `clamped` is the function where the text says `clamp` and the result is an integer."""
+    """One operation of the table; `clamped` is its function where the text says `clamp` and the result is no float."""
 
     mnemonic: str
     family: str
