@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import re
 from typing import Any
 
 from flylab.codegen.isa import Isa
@@ -59,6 +61,9 @@ def object_code(llvm_ir: str, target: Target, opt_level: int = 2) -> bytes:
     return bytes(machine.emit_object(module))
 
 
+_QUOTED = re.compile(r'"([^"]*)"')
+
+
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
     """Assembly text without debug sections and directives, and for each line the line in the Python file `file`."""
     files: dict[str, str] = {}
@@ -74,11 +79,9 @@ def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
         elif first in (".text", ".amdgpu_metadata"):
             in_debug = False
         if first == ".file":
-            quoted = line.split('"')
-            files[words[1]] = quoted[3] if len(quoted) > 3 else quoted[1]
+            files[words[1]] = os.path.join(*_QUOTED.findall(line))
         if first == ".loc":
-            same = files.get(words[1], "").endswith(file.rsplit("/", 1)[-1])
-            current = int(words[2]) if same and words[2] != "0" else None
+            current = int(words[2]) if files.get(words[1]) == file and words[2] != "0" else None
         if (
             in_debug
             or first in (".file", ".loc", ".p2alignl", ".fill")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -27,13 +28,27 @@ def translate(module: Any) -> str:
 
 
 _OPERATION = re.compile(r'\s*(?:%[\w#:, %]+ = )?"?([a-z_]+\.[\w.]+)')
-_PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)", re.M)
+_PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+),.* scope: (!\d+)", re.M)
+_SCOPE = re.compile(r"^(!\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlockFile)\(.*\bfile: (!\d+)", re.M)
+_FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*)", directory: "(.*)"', re.M)
 _USE = re.compile(r",? !dbg (!\d+)")
 
 
-def readable(text: str) -> tuple[str, tuple[int | None, ...]]:
-    """LLVM IR without its debug metadata, and the Python line of each line of it."""
-    places = {name: int(line) for name, line in _PLACE.findall(text)}
+def unescaped(text: str) -> str:
+    r"""A string as LLVM prints it, with `\xx` for each byte that is no plain ASCII, as it was.
+
+    >>> unescaped(r"gr\C3\BC\C3\9Fe.py")
+    'grüße.py'
+    """
+    raw = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
+    return raw.decode(errors="replace")
+
+
+def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
+    """LLVM IR without its debug metadata, and for each line of it the line in the Python file `file`."""
+    files = {name: unescaped(os.path.join(folder, base)) for name, base, folder in _FILE.findall(text)}
+    mine = {scope for scope, name in _SCOPE.findall(text) if files.get(name) == file}
+    places = {name: int(line) for name, line, scope in _PLACE.findall(text) if scope in mine}
     body = text.split("\n!llvm.dbg.cu")[0].split("\n!llvm.module.flags")[0].rstrip().splitlines()
     lines = []
     for line in body:

@@ -56,10 +56,10 @@ STEPS: tuple[Pass | Upstream, ...] = (
 HOST_IS_READ_BEFORE = TakeKernels
 
 
-def run(module: Any, target: Target, stages: list[Stage] | None = None) -> list[Launch]:
+def run(module: Any, target: Target, stages: list[Stage] | None = None, file: str = "") -> list[Launch]:
     """Run every step on a traced module, in place (in the entered MLIR context); the launches of its launcher.
 
-    With `stages`, the text after each step is appended to it. Raises `CompileError` where a step refuses.
+    With `stages`, the text after each step is appended to it, its lines linked to the Python file `file`. Raises `CompileError` where a step refuses.
     """
     launches: list[Launch] = []
     before = stages[-1].text if stages else ""
@@ -68,7 +68,7 @@ def run(module: Any, target: Target, stages: list[Stage] | None = None) -> list[
             launches = read_launches(module)
         _run_step(step, module, target)
         if stages is not None:
-            stages.append(stage_of(step.name, module, before))
+            stages.append(stage_of(step.name, module, before, file))
             before = stages[-1].text
     return launches
 
@@ -91,9 +91,9 @@ def _run_step(step: Pass | Upstream, module: Any, target: Target) -> None:
         ) from None
 
 
-def stage_of(name: str, module: Any, before: str | None) -> Stage:
-    """The module's text as a stage, each line with the Python line that it came from."""
+def stage_of(name: str, module: Any, before: str | None, file: str) -> Stage:
+    """The module's text as a stage, each line with the line of the Python file `file` that it came from."""
     from flylab.passes.printing import text_with_lines
 
-    text, lines = text_with_lines(module)
+    text, lines = text_with_lines(module, file)
     return Stage(name, "mlir", text, lines, changed=before is None or text != before)

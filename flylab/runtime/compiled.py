@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ class Compiled:
     assembly: str
     traced: Any
     """The traced module, kept to show what each pass does to it."""
+    _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def isa(self) -> Isa:
@@ -68,17 +69,18 @@ class Compiled:
         path.write_bytes(self.hsaco)
         return path
 
-    @cached_property
-    def recording(self) -> list[Stage]:
-        """The traced IR and the text after each pass: the pipeline run again, this time recorded."""
-        with entered():
-            from mlir import ir
+    def recording(self, file: str) -> list[Stage]:
+        """The traced IR and the text after each pass, linked to a Python file: the pipeline run again, recorded."""
+        if file not in self._recordings:
+            with entered():
+                from mlir import ir
 
-            text = self.traced.operation.get_asm(enable_debug_info=True)
-            module = ir.Module.parse(text)
-            stages = [pipeline.stage_of("ir", module, None)]
-            pipeline.run(module, self.target, stages)
-        return stages
+                text = self.traced.operation.get_asm(enable_debug_info=True)
+                module = ir.Module.parse(text)
+                stages = [pipeline.stage_of("ir", module, None, file)]
+                pipeline.run(module, self.target, stages, file)
+            self._recordings[file] = stages
+        return self._recordings[file]
 
     def stages(self, function: TracedFunction | None = None) -> Iterator[Stage]:
         """Every stage, from the Python source of `function` (the first kernel by default) to the ISA."""
@@ -87,8 +89,8 @@ class Compiled:
         numbers = range(source.first_line, source.first_line + len(source.text.splitlines()))
         yield Stage("source", "python", source.text, tuple(numbers))
         yield Stage("rewritten", "python", rewritten.text, rewritten.lines)
-        yield from self.recording
-        yield Stage("llvm", "llvm", *llvm_ir.readable(self.llvm))
+        yield from self.recording(source.file)
+        yield Stage("llvm", "llvm", *llvm_ir.readable(self.llvm, source.file))
         yield Stage("isa", "isa", *amdgpu.readable(self.assembly, source.file))
 
     def show(self, what: str = "passes") -> Text:
@@ -102,7 +104,7 @@ class Compiled:
             count += 1
             place = folder / f"{self.launcher.name}_{count}"
         place.mkdir(parents=True)
-        for number, stage in enumerate(self.recording):
+        for number, stage in enumerate(self.recording(self.launcher.source.file)):
             name = "".join(c if c.isalnum() else "-" for c in stage.name)
             (place / f"{number:02}_{name}.mlir").write_text(stage.text + "\n")
         (place / "final_llvm.ll").write_text(self.llvm)
