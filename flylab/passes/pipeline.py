@@ -59,7 +59,8 @@ HOST_IS_READ_BEFORE = TakeKernels
 def run(module: Any, target: Target, stages: list[Stage] | None = None, file: str = "") -> list[Launch]:
     """Run every step on a traced module, in place (in the entered MLIR context); the launches of its launcher.
 
-    With `stages`, the text after each step is appended to it, its lines linked to the Python file `file`. Raises `CompileError` where a step refuses.
+    With `stages`, the text after each step is appended to it, its lines linked to the Python file `file`. Raises
+    `CompileError` where a step refuses.
     """
     launches: list[Launch] = []
     before = stages[-1].text if stages else ""
