@@ -9,6 +9,8 @@ from flylab.viz.palette import ink_on
 from flylab.viz.passes import ADDED, REMOVED, Pane, Row, colours, panes
 from flylab.viz.scene import Scene
 
+BLOCK = 50  # lines
+
 
 def body(scene: Scene) -> str:
     """The list of passes with what each changed, then the panes."""
@@ -46,9 +48,15 @@ def _pane(pane: Pane, tint: dict[int, str], uid: str) -> str:
     name = f"p{uid}-{pane.order}"
     head = (f'<h2 id="h{name}">{pane.order} <b>{escape(pane.name)}</b>'
             f'<span class="muted">{pane.size}</span>{_change(pane)}</h2>')
-    lines = "".join(_line(row, pane.language, tint) for row in pane.rows)
+    lines = "".join(_block(pane.rows[k : k + BLOCK], pane.language, tint) for k in range(0, len(pane.rows), BLOCK))
     return (f'<div class="pane" id="{name}">{head}'
             f'<div class="code" tabindex="0" role="region" aria-labelledby="h{name}">{lines}</div></div>')
+
+
+def _block(rows: tuple[Row, ...], language: str, tint: dict[int, str]) -> str:
+    """Lines that the browser lays out only when they come near: the page of a long kernel stays quick."""
+    count = sum(row.mark != REMOVED for row in rows)
+    return f'<div class="b" style="--n:{count}">' + "".join(_line(row, language, tint) for row in rows) + "</div>"
 
 
 def _line(row: Row, language: str, tint: dict[int, str]) -> str:

@@ -131,7 +131,7 @@ def test_png_has_the_size_of_the_picture_and_its_colours(name: str) -> None:
     for rect in rects:
         expected = [int(rect.fill[k : k + 2], 16) for k in (1, 3, 5)]
         corner = pixels[int(2 * rect.y) + 8, int(2 * rect.x) + 8]  # inside of a frame, before the writing
-        assert abs(corner - expected).max() <= 1, rect
+        assert abs(corner - expected).max() <= 8, rect  # of 256 colours, the nearest
 
 
 def test_mpl_gives_a_figure_in_the_pictures_pixels() -> None:
