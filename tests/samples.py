@@ -64,9 +64,16 @@ def square(A: fx.Tensor, B: fx.Tensor, N: fx.Constexpr[int], stream: fx.Stream =
 
 
 @flyc.kernel
-def naive_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor,
-               M: fx.Constexpr[int], N: fx.Constexpr[int], K: fx.Constexpr[int],
-               BM: fx.Constexpr[int], BN: fx.Constexpr[int]):
+def naive_gemm(
+    A: fx.Tensor,
+    B: fx.Tensor,
+    C: fx.Tensor,
+    M: fx.Constexpr[int],
+    N: fx.Constexpr[int],
+    K: fx.Constexpr[int],
+    BM: fx.Constexpr[int],
+    BN: fx.Constexpr[int],
+):
     tid, bid = gpu.thread_id("x"), gpu.block_id("x")
     bm, bn = bid // (N // BN), bid % (N // BN)
     tm, tn = tid // BN, tid % BN
@@ -107,8 +114,10 @@ def kernel_of(body: str, parameters: str = "A: fx.Tensor") -> dict[str, Any]:
     """A cell with a kernel of this body (from line 3 on) over A, launched over one block of 64 by `launch(A)`."""
     inner = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     names = ", ".join(p.split(":")[0].strip() for p in parameters.split(", "))
-    return cell(f"@flyc.kernel\ndef k({parameters}):\n{inner}\n\n"
-                f"@flyc.jit\ndef launch({parameters}):\n    k({names}).launch(grid=1, block=64)\n")
+    return cell(
+        f"@flyc.kernel\ndef k({parameters}):\n{inner}\n\n"
+        f"@flyc.jit\ndef launch({parameters}):\n    k({names}).launch(grid=1, block=64)\n"
+    )
 
 
 def compile_body(body: str, dtype: Any = np.float32) -> Compiled:
@@ -118,7 +127,7 @@ def compile_body(body: str, dtype: Any = np.float32) -> Compiled:
 
 
 def on_device(function: Any, *inputs: Any, out: Any) -> Any:
-    """`function` of one element of each input for each of their elements, on the software device, as an array of `out`."""
+    """`function` of the inputs, element by element, on the software device, as an array of `out`."""
     result = np.zeros(len(inputs[0]), out)
     padding = -len(result) % 64
     arrays = [np.concatenate([np.asarray(i), np.ones(padding, np.asarray(i).dtype)]) for i in inputs]

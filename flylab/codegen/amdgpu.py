@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from flylab.codegen.isa import Isa
+from flylab.codegen.llvm import unescaped
 from flylab.errors import CompileError, ToolchainError
 from flylab.targets import Target
 
@@ -61,7 +62,7 @@ def object_code(llvm_ir: str, target: Target, opt_level: int = 2) -> bytes:
     return bytes(machine.emit_object(module))
 
 
-_QUOTED = re.compile(r'"([^"]*)"')
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
@@ -79,7 +80,7 @@ def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
         elif first in (".text", ".amdgpu_metadata"):
             in_debug = False
         if first == ".file":
-            files[words[1]] = os.path.join(*_QUOTED.findall(line))
+            files[words[1]] = os.path.join(*(unescaped(part, 8) for part in _QUOTED.findall(line)))
         if first == ".loc":
             current = int(words[2]) if files.get(words[1]) == file and words[2] != "0" else None
         if (

@@ -34,13 +34,14 @@ _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*)", directory: "(.*)"', re
 _USE = re.compile(r",? !dbg (!\d+)")
 
 
-def unescaped(text: str) -> str:
-    r"""A string as LLVM prints it, with `\xx` for each byte that is no plain ASCII, as it was.
+def unescaped(text: str, base: int = 16) -> str:
+    r"""A string as LLVM prints it, as it was; `\xx` (in assembly `\ooo`, base 8) is a byte that is no plain ASCII.
 
     >>> unescaped(r"gr\C3\BC\C3\9Fe.py")
     'grüße.py'
     """
-    raw = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda m: bytes([int(m[1], 16)]), text.encode())
+    code = rb"[0-7]{3}" if base == 8 else rb"[0-9A-Fa-f]{2}"
+    raw = re.sub(rb'\\(?:([\\"])|(%b))' % code, lambda m: m[1] or bytes([int(m[2], base)]), text.encode())
     return raw.decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""Where in the user's source an operation comes from: the innermost frame that is not flylab's own."""
+"""Where in the user's source an operation comes from: the innermost frame that is neither flylab's nor Python's own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from flylab.errors import SourceLine
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _own_file: dict[str, bool] = {}
 _spans: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
 
@@ -27,9 +28,17 @@ def is_own(filename: str) -> bool:
 def user_frame() -> FrameType | None:
     """The innermost frame of user code on this thread's stack, or None."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (is_own(frame.f_code.co_filename) or frame.f_code.co_filename.startswith("<frozen")):
+    while frame is not None and _is_passed_over(frame):
         frame = frame.f_back
     return frame
+
+
+def _is_passed_over(frame: FrameType) -> bool:
+    """True for frames of flylab, of Python's own library, and of code that a library generated (dataclasses)."""
+    file = frame.f_code.co_filename
+    if file == "<string>":
+        return str(frame.f_globals.get("__name__")).startswith("flylab.")
+    return is_own(file) or file.startswith(("<frozen", _LIBRARY)) and "-packages" not in file
 
 
 def _position(code: CodeType, instruction: int, fallback: int) -> tuple[int, int | None, int | None]:
@@ -88,8 +97,7 @@ def of_traceback(traceback: TracebackType | None) -> SourceLine | None:
     """The innermost line of user code that an exception passed through."""
     found = None
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not is_own(code.co_filename) and not code.co_filename.startswith("<frozen"):
-            found = (code, traceback.tb_lasti, traceback.tb_lineno)
+        if not _is_passed_over(traceback.tb_frame):
+            found = (traceback.tb_frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
         traceback = traceback.tb_next
     return None if found is None else _source_line(*found)

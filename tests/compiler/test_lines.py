@@ -22,7 +22,9 @@ import flylab.expr as fx
 """
 # The kernel's parts, with comments and blank lines between them; BAD stands in line 18 of each text.
 BAD = "fx.copy(atom, fx.slice(t, (None, 0)), fx.make_rmem_tensor(8, fx.Float32))"
-PLAIN = HEAD + """
+PLAIN = (
+    HEAD
+    + """
 
 # A comment.
 
@@ -44,7 +46,10 @@ def k(A: fx.Tensor):
 def launch(A: fx.Tensor):
     k(A).launch(grid=1, block=64)
 """
-DECORATED = HEAD + """
+)
+DECORATED = (
+    HEAD
+    + """
 
 @flyc.kernel(
     name="other",
@@ -66,7 +71,10 @@ def k(A: fx.Tensor):
 def launch(A: fx.Tensor):
     k(A).launch(grid=1, block=64)
 """
-METHOD = HEAD + """
+)
+METHOD = (
+    HEAD
+    + """
 class Kernels:
     \"\"\"A text
     of lines.
@@ -90,7 +98,10 @@ class Kernels:
 
 launch = Kernels().launch
 """
-NESTED = HEAD + """
+)
+NESTED = (
+    HEAD
+    + """
 
 def factory():
     width = 4
@@ -116,7 +127,10 @@ def factory():
 
 launch = factory()
 """
-HELPER = HEAD + """
+)
+HELPER = (
+    HEAD
+    + """
 
 def helper(A):
     '''A plain function,
@@ -143,10 +157,15 @@ def k(A: fx.Tensor):
 def launch(A: fx.Tensor):
     k(A).launch(grid=1, block=64)
 """
+)
 TEXTS = {
     name: text.replace("BAD", BAD)
     for name, text in (
-        ("plain", PLAIN), ("decorated", DECORATED), ("method", METHOD), ("nested", NESTED), ("helper", HELPER)
+        ("plain", PLAIN),
+        ("decorated", DECORATED),
+        ("method", METHOD),
+        ("nested", NESTED),
+        ("helper", HELPER),
     )
 }
 

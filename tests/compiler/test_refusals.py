@@ -1,0 +1,470 @@
+"""What has no meaning on the device, or is not there yet, is refused: by name, at its line, with a way to mend it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flylab.compiler as flyc
+import flylab.expr as fx
+from flylab.errors import ArgumentError, FlylabError, LayoutError, NotSupportedError, TraceError
+from tests.samples import cell, compile_body, kernel_of
+
+A = np.zeros(64, np.float32)
+COPY = "atom = fx.make_copy_atom(fx.UniversalCopy(128), fx.Float32)\n"
+
+# The body (its first line is line 3), the line that is wrong, words of the message, words of the hint.
+BODIES: dict[str, tuple[str, int, str, str]] = {
+    "runtime if": ("t = fx.thread_idx.x\nif t < 3:\n    A[t] = 1.0", 4, "a runtime `if`", "cond.select"),
+    "runtime if by name": ("t = fx.thread_idx.x\nc = t < 3\nif c:\n    pass", 5, "a runtime `if`", "cond.select"),
+    "runtime elif": ("if False:\n    pass\nelif fx.thread_idx.x < 3:\n    pass", 5, "a runtime `if`", "cond.select"),
+    "runtime while": ("t = fx.thread_idx.x\nwhile t < 3:\n    t = t + 1", 4, "a runtime `while`", "cond.select"),
+    "runtime for": ("t = fx.thread_idx.x\nfor i in range(4):\n    A[t] = 1.0", 4, "a runtime `for`", "range_constexpr"),
+    "for over a number": (
+        "for i in fx.thread_idx.x:\n    pass",
+        3,
+        "`for` over a value of the device",
+        "range_constexpr",
+    ),
+    "range of a runtime number": (
+        "for i in range(fx.thread_idx.x):\n    pass",
+        3,
+        "only known on the device",
+        "Constexpr",
+    ),
+    "range_constexpr of one": (
+        "for i in range_constexpr(fx.thread_idx.x):\n    pass",
+        3,
+        "only known on the device",
+        "Constexpr[int]",
+    ),
+    "range_constexpr step 0": ("for i in range_constexpr(0, 4, 0):\n    pass", 3, "must not be zero", "not 0"),
+    "runtime and": ("t = fx.thread_idx.x\nx = (t < 3) and (t > 1)", 4, "a runtime `and`", "cond.select"),
+    "runtime or": ("t = fx.thread_idx.x\nx = (t < 3) or (t > 1)", 4, "a runtime `or`", "cond.select"),
+    "runtime not": ("x = not (fx.thread_idx.x < 3)", 3, "a runtime `not`", "cond.select"),
+    "runtime choice": ("x = 1 if fx.thread_idx.x < 3 else 2", 3, "a runtime conditional expression", "cond.select"),
+    "chained comparison": ("x = 1 < fx.thread_idx.x < 3", 3, "only known on the device", "Constexpr"),
+    "runtime assert": ("assert fx.thread_idx.x < 3", 3, "only known on the device", "Constexpr"),
+    "const_expr of one": ("if fx.const_expr(fx.thread_idx.x < 3):\n    pass", 3, "const_expr", "select"),
+    "int of one": ("t = fx.thread_idx.x\nn = int(t)", 4, "'t' is only known on the device", "Constexpr"),
+    "while in a nested function": (
+        "def f(t):\n    while t < 3:\n        t = t + 1\nf(fx.thread_idx.x)",
+        4,
+        "a runtime `while`",
+        "cond.select",
+    ),
+    "yield": ("x = yield [1]", 3, "`yield`", "range_constexpr"),
+    "match": ("match 3:\n    case 3:\n        pass", 3, "`Match` statements", "assignments"),
+    "returned value": ("return 3", 1, "kernel 'k' returns a value", "tensors"),
+    "wrong number format": (
+        COPY + "t = fx.logical_divide(A, 4)\nr = fx.make_rmem_tensor(4, fx.Int32)\n"
+        "fx.copy(atom, fx.slice(t, (None, 0)), r)",
+        6,
+        "'r' holds Int32, the atom copies Float32",
+        "fx.Int32",
+    ),
+    "too many elements": (
+        COPY + "t = fx.logical_divide(A, 4)\nr = fx.make_rmem_tensor(8, fx.Float32)\n"
+        "fx.copy(atom, fx.slice(t, (None, 0)), r)",
+        6,
+        "8",
+        "as many elements",
+    ),
+    "too few elements": (
+        COPY + "t = fx.logical_divide(A, 2)\nr = fx.make_rmem_tensor(4, fx.Float32)\n"
+        "fx.copy(atom, fx.slice(t, (None, 0)), r)",
+        6,
+        "2 elements in its first mode, the atom moves 4",
+        "64 bits",
+    ),
+    "strided source": (
+        COPY + "s = fx.make_view(fx.get_iter(A), fx.make_layout((4, 8), (2, 8)))\n"
+        "r = fx.make_rmem_tensor(4, fx.Float32)\nfx.copy(atom, fx.slice(s, (None, 0)), r)",
+        6,
+        "the stride of its first mode is 2",
+        "32 bits",
+    ),
+    "copy of a number": (COPY + "fx.copy(atom, 3, A)", 4, "not a tensor", "fx.Tensor"),
+    "copy with no atom": ("fx.copy(fx.UniversalCopy(32), A, A)", 3, "not a copy atom", "make_copy_atom"),
+    "predicated copy": (COPY + "fx.copy(atom, A, A, pred=1)", 4, "pred=", "buffer tensor"),
+    "buffer copy of a plain tensor": (
+        "atom = fx.make_copy_atom(fx.rocdl.BufferCopy32b(), fx.Float32)\n"
+        "fx.copy(atom, A, fx.make_rmem_tensor(64, fx.Float32))",
+        4,
+        "'A' is in global memory",
+        "make_buffer_tensor",
+    ),
+    "no such width": ("fx.UniversalCopy(48)", 3, "48", "8, 16, 32, 64, 128"),
+    "atom of half an element": ("fx.make_copy_atom(fx.UniversalCopy(16), fx.Float32)", 3, "16 bits", "multiple of 32"),
+    "unwritten fragment": ("r = fx.make_rmem_tensor(4, fx.Float32)\nA[0] = r[2]", 4, "element 2", "line 3"),
+    "runtime index of a fragment": (
+        "r = fx.make_rmem_tensor(64, fx.Float32)\nr.fill(0.0)\nA[0] = r[fx.thread_idx.x]",
+        5,
+        "registers cannot be",
+        "range_constexpr",
+    ),
+    "runtime index of a vector": (
+        "v = fx.Vector.filled(4, 0.0, fx.Float32)\nA[0] = v[fx.thread_idx.x]",
+        4,
+        "indexing 'v'",
+        "range_constexpr",
+    ),
+    "coordinate outside": ("x = fx.slice(A, 64)", 3, "coordinate 64 of 'A' 64:1", "0 to 63"),
+    "negative coordinate": ("A[-1] = 0.0", 3, "coordinate -1 of 'A'", "not -1"),
+    "coordinate of too many modes": ("A[0, 1] = 0.0", 3, "does not fit", "None keeps it"),
+    "vectors of two shapes": (
+        "v = fx.Vector.filled(4, 0.0, fx.Float32)\nw = fx.Vector.filled(8, 0.0, fx.Float32)\nx = v + w",
+        5,
+        "'v' has shape (4,) and 'w' (8,)",
+        "one shape",
+    ),
+    "vector as a condition": (
+        "v = fx.Vector.filled(4, 0.0, fx.Float32)\nif v > 0.0:\n    pass",
+        4,
+        "a runtime `if`",
+        "select",
+    ),
+    "store of another format": ("A.store(fx.Vector.filled(64, 1, fx.Int32))", 3, "Int32", "fx.Float32"),
+    "store of too much": ("A.store(fx.Vector.filled(65, 1.0, fx.Float32))", 3, "65 elements", "as many elements"),
+    "division of integers": ("x = fx.thread_idx.x / 2", 3, "Int32 has no operator '/'", "//"),
+    "remainder of floats": ("x = A[0] % 2.0", 3, "Float32 has no operator '%'", "convert"),
+    "division by zero": ("x = fx.thread_idx.x // 0", 3, "division by zero", "divisor"),
+    "shift too far": ("x = fx.thread_idx.x << 32", 3, "a shift of Int32 by 32 bits", "0 to 31"),
+    "two small floats": ("x = fx.Float8E4M3FN(1.0) + fx.Float8E5M2(1.0)", 3, "no common number format", ".to("),
+    "text as a number": ("x = A[0] + fx.max('a', 1)", 3, "'a' (a str)", "number"),
+    "runtime layout": (
+        "x = fx.make_layout(fx.thread_idx.x, 1)",
+        3,
+        "a layout with the runtime value",
+        "Constexpr[int]",
+    ),
+    "unknown dimension": ("x = gpu.thread_id('w')", 3, "'w'", '"x", "y" or "z"'),
+    "unknown name": ("x = fx.Flot32(1.0)", 3, "fx has no name 'Flot32'", "fx.Float32"),
+    "unknown name of rocdl": (
+        "x = fx.rocdl.BuferCopy(32)",
+        3,
+        "fx.rocdl has no name 'BuferCopy'",
+        "fx.rocdl.BufferCopy",
+    ),
+    "planned name": ("fx.printf('{}', 1)", 3, "fx.printf is part of the language", "CHANGELOG"),
+    "planned matrix product": (
+        "fx.rocdl.mfma_f32_16x16x16f16()",
+        3,
+        "fx.rocdl.mfma_f32_16x16x16f16 is part",
+        "CHANGELOG",
+    ),
+    "planned shared memory": ("fx.SharedAllocator()", 3, "fx.SharedAllocator is part of the language", "CHANGELOG"),
+    "buffer of a fragment": (
+        "fx.rocdl.make_buffer_tensor(fx.make_rmem_tensor(4, fx.Float32))",
+        3,
+        "not a tensor in global",
+        "fx.Tensor",
+    ),
+    "8-bit floats converted": ("x = A[0].to(fx.Float8E4M3FN)", 3, "converting Float32 to Float8E4M3FN", "on the host"),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_refused_at_its_line(name: str) -> None:
+    body, line, message, hint = BODIES[name]
+    with pytest.raises(FlylabError) as caught:
+        compile_body(body)
+    assert caught.value.where is not None, str(caught.value)
+    assert caught.value.where.line == line, str(caught.value)
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the type statement is newer")
+def test_type_statement_is_refused() -> None:
+    with pytest.raises(NotSupportedError, match="`TypeAlias` statements"):
+        compile_body("type T = int")
+
+
+def test_async_kernels_are_refused() -> None:
+    with pytest.raises(TraceError, match="no plain function"):
+        flyc.compile(
+            cell("""
+            @flyc.kernel
+            async def k(A: fx.Tensor):
+                async with A:
+                    pass
+
+            @flyc.jit
+            def launch(A: fx.Tensor):
+                k(A).launch(grid=1, block=64)
+        """)["launch"],
+            A,
+        )
+
+
+def test_what_python_decides_is_let_through() -> None:
+    """The counterpart of the refusals: the same statements over values known while tracing."""
+    compiled = compile_body("""
+        total = 0
+        for i in range_constexpr(1, 4):
+            if i == 2 and not False or False:
+                continue
+            total += i if i > 1 else 10
+        while total > 13:
+            total -= 1
+        for name, x in zip("ab", [1.0, 2.0]):
+            total += x
+        total += sum(i for i in range(3) if i < 2)
+        try:
+            A[0] = fx.Float32(total)
+        finally:
+            pass
+        with open("/dev/null"):
+            del name
+        assert total == 17
+    """)
+    assert "float 1.700000e+01" in compiled.llvm
+
+
+LAUNCHES: dict[str, tuple[str, str, str]] = {
+    "no grid": ("grid=0, block=64", "grid (0, 1, 1) has an extent below 1", "ceildiv"),
+    "negative grid": ("grid=(1, -2), block=64", "grid (1, -2, 1)", "ceildiv"),
+    "grid of floats": ("grid=1.5, block=64", "grid=1.5", "grid=(256,)"),
+    "grid of four": ("grid=(1, 1, 1, 1), block=64", "grid=(1, 1, 1, 1)", "one to three"),
+    "grid of truth": ("grid=True, block=64", "grid=True", "integer"),
+    "float of the trace": ("grid=fx.Float32(2.0), block=64", "grid=", "integer"),
+    "block too large": ("grid=1, block=(64, 32)", "2048 threads", "smaller block"),
+    "no block": ("grid=1, block=()", "block=()", "one to three"),
+    "stream of another kind": ("grid=1, block=64, stream=3", "stream=3", "fx.Stream"),
+    "too much LDS": ("grid=1, block=64, smem=65537", "smem=65537", "65536 bytes on gfx942"),
+    "negative LDS": ("grid=1, block=64, smem=-1", "smem=-1", "bytes"),
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_bad_launches(name: str) -> None:
+    launch, message, hint = LAUNCHES[name]
+    with pytest.raises(TraceError) as caught:
+        flyc.compile(
+            cell(f"""
+            @flyc.kernel
+            def k(A: fx.Tensor):
+                A[0] = 1.0
+
+            @flyc.jit
+            def launch(A: fx.Tensor):
+                k(A).launch({launch})
+        """)["launch"],
+            A,
+        )
+    assert caught.value.where is not None and caught.value.where.line == 7
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+LAUNCHERS: dict[str, tuple[str, type[FlylabError], str, str]] = {
+    "launches nothing": ("x = A", TraceError, "launches no kernel", ".launch("),
+    "returns a value": ("k(A, 1, 2).launch(grid=1, block=64)\n    return A", TraceError, "returns a value", "tensors"),
+    "forgets to launch": (
+        "k(A, 1, 2)\n    k(A, 1, 2).launch(grid=1, block=64)",
+        TraceError,
+        "never launched",
+        ".launch(",
+    ),
+    "too few arguments": (
+        "k(A, 1).launch(grid=1, block=64)",
+        ArgumentError,
+        "missing a required argument: 'c'",
+        "c: fx.Constexpr[int]",
+    ),
+    "unknown argument": ("k(A, 1, 2, d=2).launch(grid=1, block=64)", ArgumentError, "'d'", "A: fx.Tensor"),
+    "number for a tensor": (
+        "k(3, 1, 2).launch(grid=1, block=64)",
+        TraceError,
+        "'A: fx.Tensor' gets a int",
+        "annotation",
+    ),
+    "float for an integer": (
+        "k(A, 2.5, 2).launch(grid=1, block=64)",
+        ArgumentError,
+        "'n: fx.Int32' gets 2.5",
+        "integer",
+    ),
+    "integer too large": ("k(A, 2**31, 2).launch(grid=1, block=64)", ArgumentError, "2147483648", "2147483647"),
+    "wider number": (
+        "k(A, fx.Int64(m), 2).launch(grid=1, block=64)",
+        ArgumentError,
+        "'n: fx.Int32' gets Int64",
+        "fx.Int32(...)",
+    ),
+    "float for a constant": (
+        "k(A, 1, 2.5).launch(grid=1, block=64)",
+        ArgumentError,
+        "'c: fx.Constexpr[int]' gets 2.5",
+        "type int",
+    ),
+    "runtime number for a constant": (
+        "k(A, 1, m).launch(grid=1, block=64)",
+        TraceError,
+        "'c' is a Constexpr",
+        "fx.Int32",
+    ),
+    "thread id in a launcher": (
+        "k(A, fx.thread_idx.x, 2).launch(grid=1, block=64)",
+        TraceError,
+        "inside an @flyc.kernel",
+        "host",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_bad_launchers(name: str) -> None:
+    body, kind, message, hint = LAUNCHERS[name]
+    launcher = cell(f"""
+@flyc.kernel
+def k(A: fx.Tensor, n: fx.Int32, c: fx.Constexpr[int]):
+    A[n] = 1.0
+
+@flyc.jit
+def launch(A: fx.Tensor, m: fx.Int32):
+    {body}
+""")["launch"]
+    with pytest.raises(kind) as caught:
+        flyc.compile(launcher, A, 3)
+    assert caught.value.where is not None
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+def test_kernel_outside_of_a_launcher() -> None:
+    names = kernel_of("A[0] = 1.0")
+    with pytest.raises(TraceError, match="'k' was called outside of a launcher"):
+        names["k"](A)
+
+
+def test_kernel_in_a_kernel() -> None:
+    names = cell("""
+        @flyc.kernel
+        def inner(A: fx.Tensor):
+            pass
+
+        @flyc.kernel
+        def k(A: fx.Tensor):
+            inner(A).launch(grid=1, block=64)
+
+        @flyc.jit
+        def launch(A: fx.Tensor):
+            k(A).launch(grid=1, block=64)
+    """)
+    with pytest.raises(TraceError, match="'inner' was called in a kernel"):
+        flyc.compile(names["launch"], A)
+
+
+def test_launch_kept_for_later() -> None:
+    kept: list[Any] = []
+    names = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor):
+            pass
+
+        @flyc.jit
+        def launch(A: fx.Tensor, kept: fx.Constexpr):
+            kept(k(A))
+    """)
+    with pytest.raises(TraceError, match="never launched"):
+        flyc.compile(names["launch"], A, kept.append)
+    with pytest.raises(TraceError, match="outside of its launcher"):
+        kept[0].launch(grid=1, block=64)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"name": "a b"}, "a kernel called 'a b'"),
+        ({"name": ""}, "a kernel called ''"),
+        ({"name": "llvm.abs"}, "a kernel called 'llvm.abs'"),
+        ({"known_block_size": 0}, "known_block_size=0"),
+        ({"known_block_size": (64, 2, 1, 1)}, "known_block_size="),
+        ({"known_block_size": "64"}, "known_block_size='64'"),
+    ],
+)
+def test_bad_options_of_a_kernel(options: dict[str, Any], message: str) -> None:
+    def k(A: fx.Tensor) -> None:
+        pass
+
+    with pytest.raises(TraceError) as caught:
+        flyc.kernel(**options)(k)
+    assert message in caught.value.message and caught.value.hint
+    assert caught.value.where is not None and caught.value.where.file == __file__
+
+
+def test_launch_with_another_block_than_declared() -> None:
+    names = cell("""
+        @flyc.kernel(known_block_size=(64, 1, 1))
+        def k(A: fx.Tensor):
+            pass
+
+        @flyc.jit
+        def launch(A: fx.Tensor):
+            k(A).launch(grid=1, block=32)
+    """)
+    with pytest.raises(TraceError, match=r"block \(32, 1, 1\), declared known_block_size=\(64, 1, 1\)"):
+        flyc.compile(names["launch"], A)
+
+
+def star(*A: fx.Tensor) -> None:
+    pass
+
+
+def number(A: int) -> None:
+    pass
+
+
+def unresolved(A: fx.Tensro) -> None:  # type: ignore[name-defined]
+    pass
+
+
+@pytest.mark.parametrize(
+    "function, message, hint",
+    [
+        (star, r"takes \*A", "names each"),
+        (number, "annotated <class 'int'>", "fx.Constexpr"),
+        (unresolved, "annotation 'fx.Tensro' of parameter 'A' cannot be resolved", "importable"),
+        (lambda A: None, "@flyc.kernel on <function", "`def`"),
+        (3, "@flyc.kernel on 3", "`def`"),
+    ],
+)
+def test_bad_signatures(function: Any, message: str, hint: str) -> None:
+    with pytest.raises(TraceError, match=message) as caught:
+        flyc.kernel(function)
+    assert hint in (caught.value.hint or "")
+
+
+def test_function_without_source() -> None:
+    names: dict[str, Any] = {"fx": fx, "flyc": flyc}
+    exec(
+        "@flyc.kernel\ndef k(A: fx.Tensor): pass\n@flyc.jit\ndef launch(A: fx.Tensor): k(A).launch(grid=1, block=64)\n",
+        names,
+    )
+    with pytest.raises(TraceError, match="source text of 'launch' cannot be found") as caught:
+        flyc.compile(names["launch"], A)
+    assert "linecache" in (caught.value.hint or "")
+
+
+def test_compile_of_something_else() -> None:
+    with pytest.raises(TraceError, match="flyc.compile of 3"):
+        flyc.compile(3)
+
+
+def test_device_operations_outside_of_a_trace() -> None:
+    with pytest.raises(TraceError, match="inside an @flyc.kernel"):
+        fx.make_rmem_tensor(4, fx.Float32)
+    with pytest.raises(TraceError, match="inside an @flyc.kernel"):
+        fx.Vector.filled(4, 0.0, fx.Float32)
+
+
+def test_unknown_names_are_attribute_errors_too() -> None:
+    """So that `hasattr` and completion work."""
+    assert not hasattr(fx, "Flot32")
+    with pytest.raises(LayoutError):
+        fx.make_layout((4, 4), (1, 2, 3))
