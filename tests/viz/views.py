@@ -21,7 +21,7 @@ VIEWS: dict[str, Callable[[], View]] = {
     "nested": lambda: viz.layout(Layout(((2, (2, 2)), (4, 2)), ((1, (2, 4)), (8, 32))), color="tile"),
     "swizzled": lambda: viz.layout(make_composed_layout(Swizzle(3, 3, 3), Layout((64, 64), (64, 1)))),
     "identity": lambda: viz.layout(make_identity_layout((4, 8))),
-    "wrapped": lambda: viz.layout(Layout(((4, 10),), ((10, 1),))),
+    "wrapped": lambda: viz.layout(Layout(((4, 10),), ((-10, 1),))),
     "panels": lambda: viz.layout(Layout((3, 4, 2, 2), (-1, 0, 12, 100)), color="mode", labels="coord"),
     "partition": partition,
     "shared": lambda: viz.tv(Layout(((4, 2), 3), ((1, 0), 8)), (4, 7)),
