@@ -30,7 +30,7 @@ class Source:
     def parse(self) -> ast.FunctionDef:
         """The function's syntax tree, with the lines and columns of the file."""
         indented = self.text[:1].isspace()
-        # Blank lines in front give the file's line numbers, and the body of an `if` its columns to an indented function.
+        # Blank lines in front give the file's line numbers; the body of an `if` keeps an indented function's columns.
         above = self.first_line - 1
         head = "\n" * (above - 1) + "if True:\n" if indented else "\n" * above
         module = ast.parse(head + self.text, filename=self.file)

@@ -61,10 +61,12 @@ def execute(notebook: Any, timeout: int = 600) -> float:
     def done(cell: Any, cell_index: int, execute_reply: Any) -> None:
         if cell_index in titles:
             seconds = time.perf_counter() - started[cell_index]
-            print(f"{len([i for i in titles if i <= cell_index]):3}. {titles[cell_index]:44} {seconds:6.2f} s", flush=True)
+            number = len([i for i in titles if i <= cell_index])
+            print(f"{number:3}. {titles[cell_index]:44} {seconds:6.2f} s", flush=True)
 
     begin = time.perf_counter()
-    client = NotebookClient(notebook, timeout=timeout, kernel_name="python3", on_cell_start=start, on_cell_executed=done)
+    client = NotebookClient(
+        notebook, timeout=timeout, kernel_name="python3", on_cell_start=start, on_cell_executed=done)
     try:
         client.execute()
     except CellExecutionError as error:
