@@ -52,12 +52,14 @@ def idx2crd(index: Any, layout: Any) -> Any:
     if not product(layout.shape):
         raise LayoutError(f"idx2crd: {layout} has no elements, so no coordinates", hint="give extents of 1 or more")
     index = coordinate_leaf(index, layout)
-    following = _following_strides(layout)
-    return _digits(index, layout.shape, layout.stride, following)
+    return _digits(index, layout.shape, layout.stride, _moduli(layout))
 
 
-def _following_strides(layout: Layout) -> dict[int, int]:
-    """For each stride the next larger one (0 for the last); refuses layouts that strides do not invert."""
+def _moduli(layout: Layout) -> dict[int, list[int]]:
+    """For each stride the larger ones to reduce an index by, one after the other, before its digit can be read.
+
+    Refuses layouts that division by strides does not invert.
+    """
     pairs = sorted((stride, extent) for extent, stride in _leaf_modes(layout) if extent != 1 and stride != 0)
     reach = 0
     for i, (stride, extent) in enumerate(pairs):
@@ -71,8 +73,15 @@ def _following_strides(layout: Layout) -> dict[int, int]:
                 f"the stride of {extent}:{stride}, so the index {stride} cannot be told apart by division",
                 hint="use right_inverse or left_inverse, or give the modes strides that do not interleave")
         reach += (extent - 1) * stride
-    strides = [stride for stride, _ in pairs]
-    return dict(zip(strides, [*strides[1:], 0], strict=False))
+    moduli: dict[int, list[int]] = {}
+    for i, (stride, extent) in enumerate(pairs):
+        # x % a % b is x % b where b divides a; the digit itself is read from x % (extent * stride).
+        chain = [extent * stride]
+        for larger, _ in pairs[i + 1:]:
+            if larger % chain[-1]:
+                chain.append(larger)
+        moduli[stride] = chain[:0:-1]
+    return moduli
 
 
 def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
@@ -84,15 +93,13 @@ def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
     return list(zip(leaves(layout.shape), strides, strict=True))
 
 
-def _digits(index: Any, shape: IntTuple, stride: IntTuple, following: dict[int, int]) -> Any:
+def _digits(index: Any, shape: IntTuple, stride: IntTuple, moduli: dict[int, list[int]]) -> Any:
     if isinstance(shape, tuple):
-        return tuple([_digits(index, *mode, following) for mode in zip(shape, stride, strict=True)])
+        return tuple([_digits(index, *mode, moduli) for mode in zip(shape, stride, strict=True)])
     if shape == 1 or stride == 0:
         return 0
-    above = following[stride]
-    # Where the next stride is a multiple of what this mode spans, the last `%` alone keeps the digit in range.
-    if above % (shape * stride):
-        index = index % above
+    for larger in moduli[stride]:
+        index = index % larger
     return (index if stride == 1 else index // stride) % shape
 
 

@@ -207,6 +207,8 @@ def test_the_examples_of_the_contract() -> None:
     assert idx2crd(70, Layout((4, 64), (64, 1))) == (1, 6)
     assert idx2crd(9, Layout((4, 8), (2, 8))) == (0, 1) and idx2crd(10, Layout((4, 8), (2, 8))) == (1, 1)
     assert idx2crd(7, Layout((4, 8), (1, 5))) == (2, 1)
+    # A stride far above may be no multiple of what lies below: 5 is the coordinate (0,0,1), not (1,0,1).
+    assert idx2crd(5, Layout((2, 2, 2), (1, 2, 5))) == (0, 0, 1)
     operations: list[str] = []
     tid = Opaque(70, operations)
     assert revealed(idx2crd(tid, Layout((4, 64), (64, 1)))) == (1, 6)
