@@ -101,7 +101,7 @@ _cells = count(1)
 
 
 def cell(text: str) -> dict[str, Any]:
-    """Run a text the way a notebook runs a cell: under a name of its own, known to linecache. Its names, with `FILE`."""
+    """Run a text the way a notebook runs a cell, under a name of its own; its names, and `FILE`."""
     text = textwrap.dedent(text).lstrip("\n")
     file = f"<cell {next(_cells)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -121,13 +121,16 @@ def kernel_of(body: str, parameters: str = "A: fx.Tensor") -> dict[str, Any]:
 
 
 def compile_body(body: str, dtype: Any = np.float32) -> Compiled:
-    """The compilation of a kernel of this body over `A`, 64 elements."""
+    """The compilation of a kernel of this body over `A` (64 elements)."""
     compiled: Compiled = flyc.compile(kernel_of(body)["launch"], np.zeros(64, dtype))
     return compiled
 
 
 def on_device(function: Any, *inputs: Any, out: Any) -> Any:
-    """`function` of the inputs, element by element, on the software device, as an array of `out`."""
+    """`function` of one element of each of one or two inputs, for all elements, on the software device.
+
+    The result is an array of numpy's dtype `out`.
+    """
     result = np.zeros(len(inputs[0]), out)
     padding = -len(result) % 64
     arrays = [np.concatenate([np.asarray(i), np.ones(padding, np.asarray(i).dtype)]) for i in inputs]
