@@ -134,7 +134,7 @@ def _to_integer(a: Any, source: DType, target: DType, lanes: int) -> Any:
         value = binary("min", value, constant(high, wide, lanes), wide, lanes)
         return convert(value, wide, target, lanes)
     if target.bits > 32:
-        for symbol, bound, result in (("<", low, low), (">=", high + 1, high), ("!=", None, 0)):
+        for symbol, bound, result in (("<=", low, low), (">=", high + 1, high), ("!=", None, 0)):
             outside = compare(symbol, a, a if bound is None else constant(bound, source, lanes), source, lanes)
             value = select(outside, constant(result, target, lanes), value, target, lanes)
     return value
