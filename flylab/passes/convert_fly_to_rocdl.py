@@ -145,6 +145,10 @@ def _register(bits: int) -> str:
     return f"i{bits}" if bits <= 32 else f"vector<{bits // 32}xi32>"
 
 
+def _bitcast(builder: Builder, value: Any, kind: Any) -> Any:
+    return value if value.type == kind else builder.op("llvm.bitcast", [value], kind)
+
+
 def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
     if base is None:
         return builder.constant(extra)
@@ -158,7 +162,7 @@ def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int) -> An
         offset = _byte_offset(builder, base, first * dtype.bits // 8)
         zero = builder.constant(0)
         raw = builder.op("rocdl.raw.ptr.buffer.load", [descriptor, offset, zero, zero], _register(size * dtype.bits))
-        part = builder.op("llvm.bitcast", [raw], vector_type(carrier(dtype), size))
+        part = _bitcast(builder, raw, vector_type(carrier(dtype), size))
         whole = insert(builder, part, whole, first, count)
     return whole
 
@@ -167,7 +171,7 @@ def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, coun
     descriptor, base = address
     for first, size in _pieces(dtype, count):
         part = extract(builder, value, first, size)
-        raw = builder.op("llvm.bitcast", [part], _register(size * dtype.bits))
+        raw = _bitcast(builder, part, parse_type(_register(size * dtype.bits)))
         offset = _byte_offset(builder, base, first * dtype.bits // 8)
         zero = builder.constant(0)
         builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])

@@ -1,0 +1,76 @@
+"""The text after each pass of ours, for short kernels: read it when it changes, and judge whether it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import flylab.compiler as flyc
+from tests import samples
+from tests.samples import kernel_of
+
+F32 = np.zeros(2048, np.float32)
+
+BUFFER = """
+t = fx.thread_idx.x
+buf = fx.rocdl.make_buffer_tensor(A)
+atom = fx.make_copy_atom(fx.rocdl.BufferCopy64b(), A.dtype)
+r = fx.make_rmem_tensor(4, A.dtype)
+tiles = fx.logical_divide(buf, 4)
+fx.copy(atom, fx.slice(tiles, (None, t)), r)
+r[1] = 7
+fx.copy(atom, r, fx.slice(tiles, (None, t)))
+"""
+SCALAR = "t = fx.thread_idx.x\nA[t] = A[t] * 1.5 + 1"
+STRIDED = """
+t = fx.thread_idx.x
+v = fx.slice(A, (t // 8, None, t % 8)).load()
+fx.slice(A, (t // 8, None, t % 8)).store(v + v)
+"""
+
+
+def body(text: str, array: Any) -> tuple[Any, tuple[Any, ...]]:
+    return kernel_of(text)["launch"], (array,)
+
+
+CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
+    "copy": lambda: (samples.copy, (F32, F32, 2048)),
+    "square": lambda: (samples.square, (F32, F32, 2048)),
+    "buffer": lambda: body(BUFFER, np.zeros(256, np.int32)),
+    "scalar_f16": lambda: body(SCALAR, np.zeros(64, np.float16)),
+    "scalar_bf16": lambda: body(SCALAR, np.zeros(64, ml_dtypes.bfloat16)),
+    "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
+}
+OURS = (
+    "ir",
+    "fly-rewrite-func-signature",
+    "fly-canonicalize",
+    "fly-layout-lowering",
+    "fly-convert-atom-call-to-ssa-form",
+    "fly-promote-regmem-to-vectorssa",
+    "convert-fly-to-rocdl",
+    "fly-take-kernels",
+)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_text_after_each_pass(name: str, golden: Callable[[str, str], None]) -> None:
+    launcher, args = CASES[name]()
+    stages = {s.name: s.text for s in flyc.compile(launcher, *args).stages()}
+    golden(f"{name}.txt", "\n\n".join(f"// ----- {n} -----\n{stages[n]}" for n in OURS) + "\n")
+
+
+def test_every_pass_of_ours_is_shown_here() -> None:
+    launcher, args = CASES["copy"]()
+    ours = [s.name for s in flyc.compile(launcher, *args).stages() if "fly" in s.name or s.name == "ir"]
+    assert tuple(ours) == OURS
+
+
+def test_instructions_of_wide_copies(golden: Callable[[str, str], None]) -> None:
+    """One load and one store of 128 bits a thread, unfused arithmetic between: the ISA of the 4-wide square."""
+    isa = flyc.compile(samples.square, F32, F32, 2048).isa.kernels["elementwise_kernel"]
+    golden("square_isa.txt", "".join(f"{i}\n" for i in isa.instructions))

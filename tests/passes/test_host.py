@@ -1,0 +1,159 @@
+"""A launcher's arithmetic on the host gives what the same arithmetic gives on fixed-width integers."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flylab.compiler as flyc
+import flylab.expr as fx
+from flylab.compiler.trace import trace
+from flylab.dialect.context import entered
+from flylab.errors import CompileError, FlylabError, TraceError
+from flylab.expr.numeric import Numeric
+from flylab.expr.promotion import integer_range
+from flylab.passes import pipeline
+from flylab.passes.host import unsigned, wrap
+from flylab.runtime.arguments import bind
+from flylab.targets import target
+from tests.samples import cell
+
+ARGUMENTS = {"a": fx.Int32, "b": fx.Uint32, "c": fx.Int64, "d": fx.Int8, "e": fx.Boolean, "f": fx.Uint16}
+BINARY = ("+", "-", "*", "//", "%", "&", "|", "^", "<", "==", ">=", "!=")
+EXPRESSIONS = st.recursive(
+    st.sampled_from([*ARGUMENTS, "1", "-3", "7", "200", "70000"]),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(BINARY), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+        inner.map(lambda x: f"(-{x})"),
+        st.tuples(inner, inner, st.sampled_from(["fx.max", "fx.min", "fx.ceildiv"])).map(
+            lambda t: f"{t[2]}({t[0]}, {t[1]})"
+        ),
+        st.tuples(inner, inner, inner).map(lambda t: f"fx.arith.select(fx.Int32({t[0]}) > 5, {t[1]}, {t[2]})"),
+        st.tuples(inner, st.sampled_from(["Int8", "Uint8", "Int64", "Uint32"])).map(lambda t: f"fx.{t[1]}({t[0]})"),
+        st.tuples(inner, st.sampled_from(["<<", ">>"]), st.integers(0, 7)).map(
+            lambda t: f"(fx.Int32({t[0]}) {t[1]} {t[2]})"
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+@functools.cache
+def plan_of(expression: str) -> tuple[Any, Any]:
+    """The launch plan of a launcher that passes an expression to its kernel, and the format of its result."""
+    parameters = ", ".join(f"{n}: fx.{c.__name__}" for n, c in ARGUMENTS.items())
+    launcher = cell(f"""
+        @flyc.kernel
+        def k(A: fx.Tensor, x):
+            A[0] = fx.Int64(x)
+
+        @flyc.jit
+        def launch(A: fx.Tensor, {parameters}):
+            k(A, {expression}).launch(grid=1, block=64)
+    """)["launch"]
+    A = np.zeros(64, np.int64)
+    zeros = {n: c(0).value for n, c in ARGUMENTS.items()}
+    hosts = [bind(p, {"A": A, **zeros}[p.name]).host for p in launcher.signature.parameters]
+    with entered():
+        traced = trace(launcher, hosts, target("gfx942"))
+        (launch,) = pipeline.run(traced.module, target("gfx942"))
+    return launch, traced.operand_types["k"]
+
+
+@settings(max_examples=250)
+@given(EXPRESSIONS, st.data())
+def test_random_launchers(expression: str, data: st.DataObject) -> None:
+    def draw(cls: Any) -> Any:
+        if cls is fx.Boolean:
+            return data.draw(st.booleans())
+        low, high = integer_range(cls.dtype)
+        return data.draw(st.one_of(st.sampled_from([low, high, 1]), st.integers(low, high)))
+
+    values = {n: draw(c) for n, c in ARGUMENTS.items()}
+    try:
+        # Folding is the oracle; test_numbers holds it against numpy.
+        expected = eval(expression, {"fx": fx}, {n: c(values[n]) for n, c in ARGUMENTS.items()})
+    except (TraceError, ZeroDivisionError):
+        return  # a division by zero
+    try:
+        launch, kinds = plan_of(expression)
+    except (TraceError, ZeroDivisionError) as error:
+        assert "by zero" in str(error) or "ceildiv" in str(error)
+        return
+    if len(kinds) == 1:  # every leaf is a constant, so it is one too
+        return
+    (_, got) = launch.operands([4096, *values.values()])
+    assert isinstance(expected, Numeric) and expected.dtype == kinds[1]
+    assert unsigned(got, 64) % 2 ** kinds[1].bits == int(expected.value) % 2 ** kinds[1].bits
+
+
+@pytest.mark.parametrize("value, bits, expected", [(128, 8, -128), (127, 8, 127), (-1, 8, -1), (256, 8, 0), (1, 1, -1)])
+def test_wrap(value: int, bits: int, expected: int) -> None:
+    assert wrap(value, bits) == expected
+    assert unsigned(expected, bits) == value % 2**bits
+
+
+GRID = """
+@flyc.kernel
+def k(A: fx.Tensor, n: fx.Int32, m: fx.Uint32, x: fx.Float32, y: fx.Float32):
+    if fx.const_expr(True):
+        A[gpu.block_id("x") * 64 + gpu.thread_id("x")] = fx.Float32(n) + fx.Float32(m) + x + y
+
+@flyc.jit
+def launch(A: fx.Tensor, n: fx.Int32, m: fx.Uint32, x: fx.Float32):
+    k(A, n - 1, m + 1, x, {0}).launch(grid=({1}, 1), block=64)
+"""
+
+
+def launched(grid: str = "fx.ceildiv(n, 64)", constant: str = "0.5", n: int = 128, m: int = 7) -> Any:
+    A = np.zeros(128, np.float32)
+    cell(GRID.format(constant, grid))["launch"](A, n, m, 0.25)
+    return A
+
+
+def test_runtime_grids_and_arguments() -> None:
+    assert (launched() == 127 + 8 + 0.75).all()
+    assert (launched(n=1)[:64] == 0 + 8 + 0.75).all() and (launched(n=1)[64:] == 0).all()
+    assert (launched(n=65) == 64 + 8 + 0.75).all()
+    assert (launched(m=2**32 - 2)[:2] == np.float32(2**32)).all(), "unsigned arguments above 2**31"
+    assert (launched("n // 64", "float('-inf')") == -np.inf).all()
+    assert np.isnan(launched("n // 64", "float('nan')")).all()
+
+
+@pytest.mark.parametrize(
+    "grid, n, kind, message",
+    [
+        ("n // 64", 63, TraceError, "extent x must be 1 to 2147483647"),
+        ("-n", 64, TraceError, "grid (-64, 1, 1)"),
+        ("64 // n", 0, CompileError, "the launcher divides by zero"),
+        ("n % (n - 5)", 5, CompileError, "divides by zero"),
+        ("1 << n", 40, CompileError, "shifts an integer of 32 bits by 40"),
+    ],
+)
+def test_bad_values_at_launch(grid: str, n: int, kind: type[FlylabError], message: str) -> None:
+    with pytest.raises(kind) as caught:
+        launched(grid, n=n)
+    assert message in caught.value.message
+    assert caught.value.where is not None and caught.value.hint
+
+
+def test_floats_are_computed_in_the_kernel() -> None:
+    with pytest.raises(CompileError, match="the launcher computes with arith.mulf") as caught:
+        launched(constant="x * 2.0")
+    assert caught.value.where is not None and caught.value.where.line == 8
+    assert "kernel" in (caught.value.hint or "")
+
+
+def test_compile_leaves_the_launch_plan() -> None:
+    compiled = flyc.compile(
+        cell(GRID.format("1.0", "fx.ceildiv(n, 64)"))["launch"], np.zeros(128, np.float32), 1, 1, 1.0
+    )
+    (launch,) = compiled.launches
+    assert launch.kernel == "k"
+    assert launch.extents([0, 1000, 0, 0.0]) == (16, 1, 1, 64, 1, 1)
+    assert launch.operands([4096, 1000, 5, 2.5]) == (4096, 999, 6, 2.5, 1.0)
