@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from flylab.codegen.isa import Isa
@@ -26,7 +27,30 @@ def _llvm() -> Any:
     return llvm
 
 
-def _optimised(llvm_ir: str, target: Target, opt_level: int) -> tuple[Any, Any]:
+@dataclass(frozen=True)
+class Generated:
+    """What LLVM makes of a module: the assembly text, and the optimised IR that it was made from, as bitcode."""
+
+    assembly: str
+    bitcode: bytes
+    target: Target
+    opt_level: int
+
+    def object_code(self) -> bytes:
+        """The relocatable ELF object; `hsaco.link` makes it loadable."""
+        module = _llvm().parse_bitcode(self.bitcode)
+        return bytes(_machine(self.target, self.opt_level).emit_object(module))
+
+
+def _machine(target: Target, opt_level: int) -> Any:
+    return _llvm().Target.from_triple(TRIPLE).create_target_machine(cpu=target.arch, opt=opt_level)
+
+
+def generate(llvm_ir: str, target: Target, opt_level: int = 2) -> Generated:
+    """Optimise LLVM IR and generate code for a chip, both at `opt_level` (0 to 3).
+
+    Raises `CompileError` where LLVM refuses the IR.
+    """
     llvm = _llvm()
     try:
         module = llvm.parse_assembly(llvm_ir)
@@ -35,31 +59,17 @@ def _optimised(llvm_ir: str, target: Target, opt_level: int) -> tuple[Any, Any]:
             f"LLVM refuses the IR: {error}", hint="this is a fault of flylab: please report the kernel"
         ) from None
     module.triple = TRIPLE
-    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target.arch, opt=opt_level)
-    options = llvm.PipelineTuningOptions(speed_level=opt_level)
-    builder = llvm.create_pass_builder(machine, options)
+    machine = _machine(target, opt_level)
+    builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
-    return module, machine
-
-
-def assembly(llvm_ir: str, target: Target, opt_level: int) -> str:
-    """The assembly text of LLVM IR for a chip. Raises `CompileError` where LLVM refuses the IR.
-
-    LLVM's optimisation and code generation both run at `opt_level` (0 to 3).
-    """
-    module, machine = _optimised(llvm_ir, target, opt_level)
-    return str(machine.emit_assembly(module))
+    # Emitting changes the module, so it is kept as it is before.
+    bitcode = bytes(module.as_bitcode())
+    return Generated(str(machine.emit_assembly(module)), bitcode, target, opt_level)
 
 
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:
-    """The ISA of LLVM IR for a chip, as data: see `assembly`."""
-    return Isa.parse(assembly(llvm_ir, target, opt_level))
-
-
-def object_code(llvm_ir: str, target: Target, opt_level: int = 2) -> bytes:
-    """The relocatable ELF object of LLVM IR for a chip; `hsaco.link` makes it loadable."""
-    module, machine = _optimised(llvm_ir, target, opt_level)
-    return bytes(machine.emit_object(module))
+    """The ISA of LLVM IR for a chip, as data: see `generate`."""
+    return Isa.parse(generate(llvm_ir, target, opt_level).assembly)
 
 
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -36,7 +36,7 @@ class Compiled:
     operand_types: dict[str, list[DType | None]]
     """Kernel symbol -> the number format of each runtime argument, None for a tensor's address."""
     llvm: str
-    assembly: str
+    code: amdgpu.Generated
     traced: Any
     """The traced module, kept to show what each pass does to it."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
@@ -44,7 +44,7 @@ class Compiled:
     @cached_property
     def isa(self) -> Isa:
         """The ISA as data."""
-        return Isa.parse(self.assembly)
+        return Isa.parse(self.code.assembly)
 
     @cached_property
     def program(self) -> Any:
@@ -56,7 +56,7 @@ class Compiled:
     @cached_property
     def object_code(self) -> bytes:
         """The relocatable ELF object."""
-        return amdgpu.object_code(self.llvm, self.target, self.opt_level)
+        return self.code.object_code()
 
     @cached_property
     def hsaco(self) -> bytes:
@@ -91,7 +91,7 @@ class Compiled:
         yield Stage("rewritten", "python", rewritten.text, rewritten.lines)
         yield from self.recording(source.file)
         yield Stage("llvm", "llvm", *llvm_ir.readable(self.llvm, source.file))
-        yield Stage("isa", "isa", *amdgpu.readable(self.assembly, source.file))
+        yield Stage("isa", "isa", *amdgpu.readable(self.code.assembly, source.file))
 
     def show(self, what: str = "passes") -> Text:
         """The text of one stage: "source", "rewritten", "ir", "passes", "llvm", "isa", or a pass's name."""
@@ -108,7 +108,7 @@ class Compiled:
             name = "".join(c if c.isalnum() else "-" for c in stage.name)
             (place / f"{number:02}_{name}.mlir").write_text(stage.text + "\n")
         (place / "final_llvm.ll").write_text(self.llvm)
-        (place / "final_isa.s").write_text(self.assembly)
+        (place / "final_isa.s").write_text(self.code.assembly)
         return place
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -131,10 +131,10 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         kept = traced.module.operation.clone()
         launches = pipeline.run(traced.module, target)
         text = llvm_ir.translate(traced.module)
-    assembly = amdgpu.assembly(text, target, opt_level)
+    code = amdgpu.generate(text, target, opt_level)
     functions: dict[str, TracedFunction] = dict(traced.kernels)
     made = Compiled(
-        launcher, target, opt_level, arguments, launches, functions, traced.operand_types, text, assembly, kept
+        launcher, target, opt_level, arguments, launches, functions, traced.operand_types, text, code, kept
     )
     for function in (launcher, *functions.values()):
         function.last = made
