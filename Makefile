@@ -47,13 +47,13 @@ golden: $(ready)-test
 	$(bin)/python -m pytest --update-golden $(ARGS)
 
 peer: $(ready)-lab
-	@$(PYTHON) tools/prepare.py peer --venv .venv-peer
+	@$(PYTHON) .ci/prepare.py peer --venv .venv-peer
 	$(bin)/python tests/benchmarks/bench_cold_compile.py --peer-python .venv-peer/bin/python
 
 clean:
 	rm -rf $(VENV) .venv-peer build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(ready)-%: pyproject.toml constraints.txt tools/prepare.py
+$(ready)-%: pyproject.toml constraints.txt .ci/prepare.py
 	@command -v $(PYTHON) >/dev/null || { echo "flylab: no $(PYTHON) on PATH: name a Python 3.11 to 3.13 with make PYTHON=..."; exit 1; }
-	@$(PYTHON) tools/prepare.py $* --venv $(VENV) --torch $(TORCH)
+	@$(PYTHON) .ci/prepare.py $* --venv $(VENV) --torch $(TORCH)
 	@touch $@

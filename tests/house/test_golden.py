@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
-    pytester.makeconftest((ROOT / "conftest.py").read_text())
+    pytester.makeconftest((ROOT / "tests" / "conftest.py").read_text())
     pytester.makepyfile("def test_text(golden):\n    golden('a.txt', 'one\\ntwo\\n')\n")
     return pytester
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 
-from tools import prepare
+FILE = Path(__file__).resolve().parents[2] / ".ci" / "prepare.py"
+SPEC = spec_from_file_location("prepare", FILE)
+assert SPEC and SPEC.loader
+prepare = module_from_spec(SPEC)
+SPEC.loader.exec_module(prepare)
 
 
 @pytest.fixture

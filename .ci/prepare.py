@@ -1,6 +1,6 @@
 """Make the virtual environments of the Makefile's commands.
 
-    python3 tools/prepare.py lab|test|peer [--venv .venv] [--torch cpu|own]
+    python3 .ci/prepare.py lab|test|peer [--venv .venv] [--torch cpu|own]
 
 Needs Python's standard library only, and installs what pyproject.toml lists. Running it again brings the environment up
 to date. It is written for Python 3.6 and later, to be able to say that a Python is too old.
