@@ -14,7 +14,7 @@ bin = $(VENV)/bin
 ready = $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo test check format golden peer clean
+.PHONY: help lab demo test check format golden notebooks peer clean
 
 help:
 	@echo "make lab      open the tour in JupyterLab"
@@ -23,6 +23,7 @@ help:
 	@echo "make check    ruff and mypy alone"
 	@echo "make format   sort imports and apply ruff's safe fixes"
 	@echo "make golden   write the golden files anew, then look at git diff"
+	@echo "make notebooks   run the notebooks and keep their outputs, then look at git diff"
 	@echo "make peer     compare compile times with the published flydsl wheel, in .venv-peer"
 	@echo "make clean    remove .venv and what was built"
 
@@ -45,6 +46,9 @@ format: $(ready)-test
 
 golden: $(ready)-test
 	$(bin)/python -m pytest --update-golden $(ARGS)
+
+notebooks: $(ready)-test
+	$(bin)/python .ci/notebooks.py $(ARGS)
 
 peer: $(ready)-lab
 	@$(PYTHON) .ci/prepare.py peer --venv .venv-peer
