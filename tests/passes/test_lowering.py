@@ -1,0 +1,205 @@
+"""What lowering makes of views and copies, run on the software device, is what the layout algebra says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import flylab.compiler as flyc
+import flylab.expr as fx
+from flylab.errors import CompileError, FlylabError
+from flylab.layout import Layout, cosize, logical_divide, size, slice_and_offset
+from tests.samples import cell, compile_body, kernel_of
+
+MODES = st.recursive(
+    st.tuples(st.sampled_from([1, 2, 3, 4]), st.sampled_from([0, 1, 2, 3, 5, 8])),
+    lambda inner: st.lists(inner, min_size=1, max_size=2).map(tuple),
+    max_leaves=3,
+)
+
+
+def split(mode: Any) -> tuple[Any, Any]:
+    if isinstance(mode[0], int):
+        return mode
+    return tuple(split(m)[0] for m in mode), tuple(split(m)[1] for m in mode)
+
+
+LAYOUTS = st.tuples(MODES, MODES).map(lambda m: Layout(*split(m)))
+
+READ = cell("""
+    @flyc.kernel
+    def k(A: fx.Tensor, B: fx.Tensor, zero: fx.Int32, layout: fx.Constexpr, how: fx.Constexpr, buffer: fx.Constexpr):
+        t = fx.thread_idx.x % B.shape[0] + zero
+        view = fx.make_view(fx.get_iter(fx.rocdl.make_buffer_tensor(A) if buffer else A), layout)
+        B[t] = how(view, t)
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, zero: fx.Int32, layout, how, buffer):
+        k(A, B, zero, layout, how, buffer).launch(grid=1, block=64)
+""")["launch"]
+
+
+def offsets(layout: Layout, count: int, how: Any, buffer: bool = False) -> list[int]:
+    """What `how(view, i)` reads for each i below `count`, where each element holds its own offset."""
+    A, B = np.arange(max(cosize(layout), 1), dtype=np.int32), np.full(count, -1, np.int32)
+    READ(A, B, 0, layout, how, buffer)
+    return B.tolist()
+
+
+def flat(view: Any, t: Any) -> Any:
+    return view[t]
+
+
+def by_mode(view: Any, t: Any) -> Any:
+    first = size(view.layout[0])
+    return view[t % first, t // first]
+
+
+def summed(view: Any, t: Any) -> Any:
+    v = fx.slice(view, (None, t)).load()
+    return sum((v[i] for i in range(1, len(v))), v[0])
+
+
+@settings(max_examples=40)
+@given(LAYOUTS, st.booleans())
+def test_runtime_coordinates(layout: Layout, buffer: bool) -> None:
+    count = size(layout)
+    assert offsets(layout, count, flat, buffer) == [layout(i) for i in range(count)]
+    assert offsets(layout, count, by_mode, buffer) == [layout(i) for i in range(count)]
+
+
+@settings(max_examples=20)
+@given(LAYOUTS, st.booleans())
+def test_loads_follow_the_order_of_coordinates(layout: Layout, buffer: bool) -> None:
+    count = size(layout[1])
+    expected = []
+    for t in range(count):
+        rest, start = slice_and_offset(layout, (None, t))
+        expected.append(sum(start + rest(i) for i in range(size(rest))))
+    assert offsets(layout, count, summed, buffer) == expected
+
+
+@pytest.mark.parametrize(
+    "shape, stride, tile, bits",
+    [
+        (64, 1, 4, 128),
+        (64, 1, 8, 128),
+        (64, 1, 4, 64),
+        (64, 1, 4, 32),
+        (32, 2, 4, 32),
+        ((8, 8), (8, 1), (2, 4), 32),
+        ((8, 8), (1, 8), (4, 2), 128),
+    ],
+)
+def test_copies_walk_atoms(shape: Any, stride: Any, tile: Any, bits: int) -> None:
+    """Each thread copies one tile of a divided tensor to a fragment and back to the same place of another."""
+    layout = Layout(shape, stride)
+    tiler = tile if isinstance(tile, int) else tuple(Layout(t) for t in tile)
+    divided = logical_divide(layout, tiler)
+    if isinstance(tile, int):
+        coord, threads = "(None, t)", size(divided[1])
+    else:
+        coord, threads = "((None, t % {0}), (None, t // {0}))".format(size(divided[0][1])), size(layout) // size(tile)
+    names = cell(f"""
+        @flyc.kernel
+        def k(A: fx.Tensor, B: fx.Tensor, layout: fx.Constexpr, tiler: fx.Constexpr):
+            t = fx.thread_idx.x
+            atom = fx.make_copy_atom(fx.UniversalCopy({bits}), fx.Int32)
+            a, b = (fx.slice(fx.logical_divide(fx.make_view(fx.get_iter(x), layout), tiler), {coord}) for x in (A, B))
+            r = fx.make_rmem_tensor(fx.get_shape(a), fx.Int32)
+            fx.copy(atom, a, r)
+            fx.copy(atom, r, b)
+
+        @flyc.jit
+        def launch(A: fx.Tensor, B: fx.Tensor, layout: fx.Constexpr, tiler: fx.Constexpr):
+            k(A, B, layout, tiler).launch(grid=1, block={threads})
+    """)
+    A = np.arange(1, cosize(layout) + 1, dtype=np.int32)
+    B = np.zeros_like(A)
+    names["launch"](A, B, layout, tiler)
+    expected = np.zeros_like(A)
+    reached = [layout(i) for i in range(size(layout))]
+    expected[reached] = A[reached]
+    assert np.array_equal(B, expected)
+
+
+def test_offsets_beyond_32_bits_are_computed_in_64() -> None:
+    A = np.empty(2**31 + 64, np.uint8)
+    compiled = flyc.compile(kernel_of("A[fx.block_idx.x * 256 + fx.thread_idx.x] = 1")["launch"], A)
+    assert "getelementptr i8, ptr addrspace(1) %0, i64" in compiled.llvm
+    small = flyc.compile(kernel_of("A[fx.block_idx.x * 256 + fx.thread_idx.x] = 1")["launch"], A[: 2**31 - 1])
+    assert "getelementptr i8, ptr addrspace(1) %0, i32" in small.llvm
+
+
+def test_fragments_hold_what_was_stored_last() -> None:
+    A = np.arange(64, dtype=np.float32)
+    kernel_of("""
+        r = fx.make_rmem_tensor((2, 4), fx.Float32)
+        r.fill(9.0)
+        r[1, 2] = 5.0
+        fx.slice(r, (0, None)).store(fx.Vector.filled(4, 3.0, fx.Float32))
+        r[0, 3] = r[1, 2] + r[1, 3]
+        s = fx.make_view(fx.get_iter(r), fx.make_layout(8, 1))
+        for i in range_constexpr(8):
+            A[i] = s[i]
+        whole = r.load()
+        A[8] = whole[5] + whole[-1]
+        A[9] = fx.memref_load(r, (1, 2))
+        fx.memref_store(1.0, r, (1, 2))
+        A[10] = r[1, 2]
+    """)["launch"](A)
+    r = np.full((2, 4), 9, np.float32)
+    r[1, 2] = 5
+    r[0] = 3
+    r[0, 3] = 5 + 9
+    assert A[:8].tolist() == r.flatten(order="F").tolist()
+    assert A[8:11].tolist() == [5 + 9, 5, 1]
+
+
+def test_no_register_memory_is_left() -> None:
+    compiled = compile_body("""
+        r = fx.make_rmem_tensor(64, fx.Float32)
+        r.fill(1.0)
+        for i in range_constexpr(64):
+            A[i] = r[i] + r[63 - i]
+    """)
+    assert "alloca" not in compiled.llvm
+    assert compiled.isa.kernels["k"].scratch_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (
+            "r = fx.make_rmem_tensor(4, fx.Float32)\ns = fx.make_view(fx.get_iter(r), fx.make_layout(8, 1))\n"
+            "s.fill(1.0)\nA[0] = s[0]",
+            "elements 0 to 7 of a fragment of 4 elements",
+        ),
+        ("r = fx.make_rmem_tensor(4, fx.Float32)\nr[0] = 1.0\nA[0] = r[0]\nA[1] = r[1]", "element 1 of a fragment"),
+    ],
+)
+def test_fragment_refusals(body: str, message: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_body(body)
+    assert message in caught.value.message
+    assert caught.value.where is not None and caught.value.hint
+
+
+def test_pointers() -> None:
+    A, B = np.arange(72, dtype=np.float32), np.zeros(64, np.float32)
+    body = """
+        p = fx.get_iter(A) + 8
+        q = fx.add_offset(p, fx.thread_idx.x)
+        B[fx.thread_idx.x] = fx.make_view(q, fx.make_layout(1, 1))[0]
+        assert p.dtype is fx.Float32
+    """
+    kernel_of(body, "A: fx.Tensor, B: fx.Tensor")["launch"](A, B)
+    assert np.array_equal(B, A[8:])
+    with pytest.raises(FlylabError, match="make_view of Tensor"):
+        compile_body("fx.make_view(A, fx.make_layout(4, 1))")
+    with pytest.raises(FlylabError, match="get_iter of int"):
+        compile_body("fx.get_iter(3)")
