@@ -17,15 +17,15 @@ ready = $(VENV)/.ready
 .PHONY: help lab demo test check format golden notebooks peer clean
 
 help:
-	@echo "make lab      open the tour in JupyterLab"
-	@echo "make demo     run the tour without a notebook, and write out/demo.html"
-	@echo "make test     run everything: ruff, mypy, pytest with doctests and notebooks"
-	@echo "make check    ruff and mypy alone"
-	@echo "make format   sort imports and apply ruff's safe fixes"
-	@echo "make golden   write the golden files anew, then look at git diff"
-	@echo "make notebooks   run the notebooks and keep their outputs, then look at git diff"
-	@echo "make peer     compare compile times with the published flydsl wheel, in .venv-peer"
-	@echo "make clean    remove .venv and what was built"
+	@echo "make lab        open the tour in JupyterLab"
+	@echo "make demo       run the tour without a notebook, and write out/demo.html"
+	@echo "make test       run everything: ruff, mypy, pytest with doctests and notebooks"
+	@echo "make check      ruff and mypy alone"
+	@echo "make format     sort imports and apply ruff's safe fixes"
+	@echo "make golden     write the golden files anew, then look at git diff"
+	@echo "make notebooks  run the notebooks and keep their outputs, then look at git diff"
+	@echo "make peer       compare compile times with the published flydsl wheel, in .venv-peer"
+	@echo "make clean      remove .venv and what was built"
 
 # Jupyter wants to be told that it may run as root, as in a container.
 lab: $(ready)-lab
