@@ -57,6 +57,8 @@ def slice_view(source: Any, coord: Any) -> Any:
     """
     if not isinstance(source, Tensor):
         return algebra.slice(source, coord)
+    if isinstance(coord, tuple) and len(coord) == 1 and not isinstance(source.layout.shape, tuple):
+        coord = coord[0]  # a tensor of rank 1 has the shape (n,)
     leaves: list[Numeric] = []
     text = _coordinate(coord, leaves)
     rest, _ = algebra.slice_and_offset(source.layout, _zeros(coord))

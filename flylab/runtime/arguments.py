@@ -13,6 +13,7 @@ from flylab.dtypes import BOOL, DType, of_numpy
 from flylab.errors import ArgumentError, FlylabError
 from flylab.expr.folding import normalise
 from flylab.expr.numeric import Numeric
+from flylab.expr.promotion import plain
 from flylab.expr.typing import Stream
 from flylab.layout import Layout
 
@@ -75,9 +76,7 @@ def _tensor(name: str, value: Any) -> Bound:
     elif hasattr(value, "__array_interface__"):
         described = _of_numpy(name, value)
     elif hasattr(value, "__dlpack__"):
-        import numpy
-
-        described = _of_numpy(name, numpy.from_dlpack(value))
+        described = _of_numpy(name, _through_dlpack(name, value))
     else:
         raise ArgumentError(
             f"'{name}' is an fx.Tensor, and gets a {type(value).__name__}",
@@ -94,6 +93,17 @@ def _tensor(name: str, value: Any) -> Bound:
     return Bound(HostArgument(name, TENSOR, MemRef(dtype, "global", layout)), address, memory)
 
 
+def _through_dlpack(name: str, value: Any) -> Any:
+    import numpy
+
+    try:
+        return numpy.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"'{name}' cannot be read through DLPack: {error}", hint="the software device reads the CPU's memory"
+        ) from None
+
+
 Described = tuple[DType, tuple[int, ...], tuple[int, ...], int, bool]
 
 
@@ -104,7 +114,9 @@ def _of_torch(name: str, tensor: Any) -> Described:
         )
     if tensor.layout is not _torch().strided:
         raise ArgumentError(f"'{name}' is a {tensor.layout} tensor", hint=f"pass {name}.to_dense()")
-    dtype = _dtype(name, str(tensor.dtype).removeprefix("torch."))
+    if tensor.is_neg():
+        raise ArgumentError(f"'{name}' is a view that torch negates when it is read", hint=f"pass {name}.resolve_neg()")
+    dtype = _dtype(name, str(tensor.dtype).removeprefix("torch."), "torch.uint8")
     return dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.data_ptr(), True
 
 
@@ -115,12 +127,12 @@ def _torch() -> Any:
 
 
 def _of_numpy(name: str, array: Any) -> Described:
-    dtype = _dtype(name, str(array.dtype))
     if not array.dtype.isnative:
         raise ArgumentError(
             f"'{name}' has dtype {array.dtype.str}, of the other byte order",
             hint=f"pass {name}.astype({name}.dtype.newbyteorder('='))",
         )
+    dtype = _dtype(name, str(array.dtype), "'uint8'")
     size = array.dtype.itemsize
     if any(s % size for s in array.strides):
         raise ArgumentError(
@@ -131,7 +143,7 @@ def _of_numpy(name: str, array: Any) -> Described:
     return dtype, tuple(array.shape), strides, array.__array_interface__["data"][0], array.flags.writeable
 
 
-def _dtype(name: str, text: str) -> DType:
+def _dtype(name: str, text: str, byte: str) -> DType:
     try:
         found = of_numpy(text)
     except FlylabError as error:
@@ -139,7 +151,7 @@ def _dtype(name: str, text: str) -> DType:
     if found.bits % 8 or found.kind == BOOL:
         raise ArgumentError(
             f"'{name}' holds {text}, and tensors of {found} are not there yet",
-            hint=f"pass its bytes: {name}.view('uint8')",
+            hint=f"pass its bytes: {name}.view({byte})",
         )
     return found
 
@@ -148,15 +160,14 @@ def _number(parameter: Parameter, value: Any) -> Bound:
     cls = parameter.numeric or type(value)
     if isinstance(value, Numeric):
         value = value.value
-    elif hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+    elif hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # numpy's and torch's
         value = value.item()
     parameter.check_number(cls, value)
     return Bound(HostArgument(parameter.name, NUMBER, cls), value)
 
 
 def _constexpr(parameter: Parameter, value: Any) -> Bound:
-    if isinstance(value, Numeric) and value.is_static:
-        value = value.value
+    value = value.value if isinstance(value, Numeric) and value.is_static else plain(value)
     parameter.check_constant(value)
     try:
         hash(value)
