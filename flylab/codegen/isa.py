@@ -168,10 +168,12 @@ class _Reader:
         self.source: tuple[str, int, int] | None = None
         self.function = self.descriptor = ""
         self.address = 0
-        lines = text.split("\n")
-        metadata = next((n for n, line in enumerate(lines) if line.strip() == ".amdgpu_metadata"), len(lines))
-        for number, line in enumerate(lines[:metadata], 1):
-            self._line(number, _COMMENT.sub("", line))
+        in_metadata = False
+        for number, line in enumerate(text.split("\n"), 1):
+            if "amdgpu_metadata" in line:
+                in_metadata = line.strip() == ".amdgpu_metadata"
+            elif not in_metadata:
+                self._line(number, _COMMENT.sub("", line))
 
     def _line(self, number: int, line: str) -> None:
         found = _LINE.match(line)
@@ -248,7 +250,7 @@ def _kernel(name: str, chip: Target, reader: _Reader, metadata: dict[str, Any]) 
     agprs = symbols.get(f"{name}.num_agpr", metadata.get(".agpr_count", beyond))
     vgprs = symbols.get(f"{name}.num_vgpr", descriptor.get("accum_offset", total) if agprs else total)
     args = tuple(KernelArg(a.get(".name", ""), a[".offset"], a[".size"], a[".value_kind"], a.get(".address_space", ""))
-                 for a in metadata.get(".args", ()))
+                 for a in metadata.get(".args") or ())
     return IsaKernel(
         name=name, target=chip, instructions=tuple(body), labels=reader.labels[name], args=args,
         kernarg_size=metadata.get(".kernarg_segment_size", descriptor.get("kernarg_size", 0)),

@@ -86,12 +86,15 @@ def address_at(b: Builder, lane: Value) -> str:
     return b.at(b.at("%w", Worker.addresses.offset), lane.shl(3))
 
 
-def look_up(b: Builder, mask: Value, size: int, store: bool) -> None:
-    """Finds the buffer of every lane's access, whose addresses the worker holds; a fault where there is none."""
+def look_up(b: Builder, mask: Value, size: int, store: bool, shown: int = 0) -> None:
+    """Finds the buffer of every lane's access, whose addresses the worker holds; a fault where there is none.
+
+    `shown` is the size that the error names, where it is not the size that is looked up.
+    """
     check = b.field("%w", Worker, "check").name
     lane = b.let(f"call i64 {check}(ptr %w, ptr %r, {mask.typed}, i64 {size}, i64 {int(store)})", "i64")
     with b.when(lane.cmp("ne", -1)):
-        fault(b, OUT_OF_BOUNDS, lane, b.load(address_at(b, lane), "i64", align=8), size)
+        fault(b, OUT_OF_BOUNDS, lane, b.load(address_at(b, lane), "i64", align=8), shown or size)
 
 
 def write(access: Access, name: str) -> str:
@@ -270,7 +273,7 @@ def write_scalar_load(name: str, registers: int, offset_kind: str, constant: boo
     low, high = touched_last(b, False)
     good = low.cmp("ule", address) & address.cmp("ult", high) & (high - address).cmp("uge", size)
     with b.when(~good):
-        _look_up_one(b, address, size)
+        _look_up_one(b, address, size, 4 * registers)
     pointer = b.let(f"inttoptr {address.typed} to ptr", "ptr").name
     b.store(b.load(pointer, "i32", registers), b.at("%s", slot(b, 0)))
     next_record(b)
@@ -313,8 +316,8 @@ def _first_lane(b: Builder) -> Value:
     return b.load(b.at("%s", 4 * EXEC), "i64").count("cttz") & 63
 
 
-def _look_up_one(b: Builder, address: Value, size: int) -> None:
+def _look_up_one(b: Builder, address: Value, size: int, shown: int = 0) -> None:
     """Finds the buffer of one address, on behalf of the wave's first active lane."""
     lane = _first_lane(b)
     b.store(address, address_at(b, lane), 8)
-    look_up(b, lane.like(1).shl(lane), size, False)
+    look_up(b, lane.like(1).shl(lane), size, False, shown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
@@ -20,21 +21,34 @@ _LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01,]+)\]$")
 _SELECT = re.compile(r"(dst_sel|dst_unused|src0_sel|src1_sel):(\w+)$")
 
 
+class Slots(list[int]):
+    """What a record's operand slots hold, 32 bits each."""
+
+    def put(self, value: int, words: int = 1) -> int:
+        """Puts a value of one or two words in the next slots; the number of the first."""
+        first = len(self)
+        self += [(value >> (32 * n)) & 0xFFFFFFFF for n in range(words)]
+        if len(self) > SLOTS:
+            raise OperandError("it has more operands than a record holds")
+        return first
+
+
 @dataclass
 class Coded:
     """One instruction decoded: its handler's key, what writes that handler's IR, the values of its slots."""
 
     key: str
     write: Callable[[str], str]
-    slots: list[int] = field(default_factory=list)
+    slots: Slots = field(default_factory=Slots)
 
-    def slot(self, value: int, words: int = 1) -> int:
-        """Puts a value of one or two 32-bit words in the next slots; its number."""
-        first = len(self.slots)
-        self.slots += [(value >> (32 * n)) & 0xFFFFFFFF for n in range(words)]
-        if len(self.slots) > SLOTS:
-            raise OperandError("it has more operands than a record holds")
-        return first
+    @classmethod
+    def of(cls, form: Form, slots: Slots) -> Coded:
+        """An instruction of a row of the table."""
+        return cls(form.key, partial(compute.write, form), slots)
+
+    def slot(self, value: int) -> int:
+        """Puts a word in the next slot; its number."""
+        return self.slots.put(value)
 
     def record(self, handler: int) -> bytes:
         """The record's bytes."""
@@ -137,24 +151,22 @@ class Decoder:
                                f"has {len(results) + len(sources)}")
         words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
         operands = [parse_operand(text) for text in instruction.operands]
-        coded = Coded("", _nothing)
+        slots = Slots()
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:
             sources = tuple("f16" if words.bit("op_sel_hi", n) else "f32" for n in range(len(sources)))
             row = replace(row, sources=sources)
-        places = tuple(coded.slot(self._result(o, t, row)) for o, t in zip(operands, results, strict=False))
+        places = tuple(slots.put(self._result(o, t, row)) for o, t in zip(operands, results, strict=False))
         operands = operands[len(results):]
         found = []
         for half in range(2 if packed else 1):
             for n, (operand, type_name) in enumerate(zip(operands, sources, strict=True)):
-                source = self._half(coded, operand, type_name, words, n, half) if packed else self._source(
-                    coded, operand, type_name, words.select(n, type_name, row.family))
+                source = self._half(slots, operand, type_name, words, n, half) if packed else self._source(
+                    slots, operand, type_name, words.select(n, type_name, row.family))
                 found.append(source)
         select, unused = words.placement(len(sources), results, packed)
         form = Form(row, places, tuple(found), words.clamp, words.scale, select, unused, self.mode)
-        coded.key = form.key
-        coded.write = lambda name: compute.write(form, name)
-        return coded
+        return Coded.of(form, slots)
 
     def _result(self, operand: Operand, type_name: str, row: Row) -> int:
         wanted = SCALAR if row.family == SCALAR_FAMILY or type_name == "mask" else VECTOR
@@ -163,19 +175,19 @@ class Decoder:
         registers = TYPES[type_name].registers * (2 if row.family == PACKED_FAMILY and type_name.endswith("32") else 1)
         return self.registers.offset(operand, registers)
 
-    def _source(self, coded: Coded, operand: Operand, type_name: str, select: str) -> Source:
+    def _source(self, slots: Slots, operand: Operand, type_name: str, select: str) -> Source:
         type_ = TYPES[type_name]
         if operand.kind == CONSTANT:
             value = constant_bits(operand, type_.bits)
             # A slot holds 32 bits at least; a 16-bit constant is sign-extended as the hardware does.
-            place = coded.slot(value, 2 if type_.registers == 2 else 1)
+            place = slots.put(value, 2 if type_.registers == 2 else 1)
         elif operand.kind in (SCALAR, VECTOR):
-            place = coded.slot(self.registers.offset(operand, type_.registers))
+            place = slots.put(self.registers.offset(operand, type_.registers))
         else:
             raise OperandError(f"'{operand.kind}' is no source of it")
         return Source(operand.kind, place, operand.negative, operand.absolute, operand.sign_extend, select)
 
-    def _half(self, coded: Coded, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
+    def _half(self, slots: Slots, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
         """A source of the low or high half of a packed instruction."""
         high = words.bit("op_sel_hi" if half else "op_sel", n, default=half)
         negative = words.bit("neg_hi" if half else "neg_lo", n) ^ operand.negative
@@ -184,9 +196,9 @@ class Decoder:
             if high and operand.value != 0 and (wide or isinstance(operand.value, float)):
                 raise OperandError("the upper half of a packed constant is not defined")
             type_ = "float" if wide else "half" if isinstance(operand.value, float) else "i32"
-            place = coded.slot(constant_bits(operand, type_))
+            place = slots.put(constant_bits(operand, type_))
         else:
-            place = coded.slot(self.registers.offset(operand, 2 if wide else 1) + (
+            place = slots.put(self.registers.offset(operand, 2 if wide else 1) + (
                 (ROW_BYTES if operand.kind == VECTOR else 4) if wide and high else 0))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
 
@@ -234,8 +246,3 @@ class Modifiers:
             return "WORD_1", "UNUSED_PRESERVE"
         select = self.selects.get("dst_sel", "")
         return select, self.selects.get("dst_unused", "UNUSED_PAD") if select else ""
-
-
-def _nothing(name: str) -> str:
-    raise AssertionError("a coded instruction without a handler")
-

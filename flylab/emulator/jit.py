@@ -49,7 +49,7 @@ class _Host:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.llvm = llvm
-        cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features()
+        cpu, features = llvm.get_host_cpu_name(), _features(llvm)
         if "f16c" in features and not (features["f16c"] and features.get("fma")):
             raise ToolchainError("the software device needs a processor with F16C and FMA",
                                  hint="any x86-64 made since 2013, or an arm64, has what it needs")
@@ -74,10 +74,24 @@ class _Host:
     def _compile(self, text: str) -> bytes:
         module = self.llvm.parse_assembly(text)
         module.verify()
+        # Handlers are short and written as they should run; the whole pipeline would take twice as long for nothing.
         builder = self.llvm.create_pass_builder(self.machine, self.llvm.PipelineTuningOptions(speed_level=1))
-        builder.getModulePassManager().run(module, builder)
+        passes = self.llvm.create_new_function_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
         result: bytes = self.machine.emit_object(module)
         return result
+
+
+def _features(llvm: Any) -> Any:
+    """What the processor can do beyond its name, as LLVM knows; nothing where it does not."""
+    try:
+        return llvm.get_host_cpu_features()
+    except RuntimeError:
+        return llvm.FeatureMap()
 
 
 @cache

@@ -119,6 +119,7 @@ ARITHMETIC = [
     *_for_each("v_fma_f{} v_fmamk_f{} v_fmaak_f{}", ("32", "64"), "f{} = f{} f{} f{}", fma),
     *_for_each("v_fmac_f{}", ("32", "64"), "f{} = f{} f{} @f{}", fma),
     ("v_fma_f16", "f16d+ = f16d f16d f16d", fma),
+    ("v_fma_legacy_f16", "f16d = f16d f16d f16d", fma),
     ("v_fmac_f16", "f16d = f16d f16d @f16d", fma),
     *_for_each("v_max_f{}", FLOATS, "f{} = f{} f{}", extreme(True)),
     *_for_each("v_min_f{}", FLOATS, "f{} = f{} f{}", extreme(False)),
@@ -153,6 +154,7 @@ ELEMENTARY = [
     *_for_each("v_div_fmas_f{}", ("32", "64"), "f{} = f{} f{} f{} .vcc", div_fmas),
     *_for_each("v_div_fixup_f{}", ("32", "64"), "f{} = f{} f{} f{}", div_fixup),
     ("v_div_fixup_f16", "f16+ = f16 f16 f16", div_fixup),
+    ("v_div_fixup_legacy_f16", "f16 = f16 f16 f16", div_fixup),
 ]
 CONVERSIONS = [
     ("v_cvt_f32_i32", "f32 = b32", lambda x: x.to_float("float", True)),

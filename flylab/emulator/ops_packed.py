@@ -6,9 +6,12 @@ from functools import partial
 from typing import Any
 
 from flylab.codegen.isa import Instruction
-from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.compute import Form, Source
+from flylab.emulator.decode import Coded, Decoder, Modifiers, Slots
+from flylab.emulator.operands import CONSTANT, VECTOR, OperandError, parse_operand
 from flylab.emulator.ops_float import fma
 from flylab.emulator.semantics import extreme, extreme_nan, integer_median, three
+from flylab.emulator.state import ROW_BYTES
 from flylab.emulator.table import PACKED_FAMILY, VECTOR_FAMILY, Row, rows
 
 
@@ -51,6 +54,8 @@ HALF_INTEGERS = [
     ("v_mul_lo_u16", "b16 = b16 b16", lambda x, y: x * y),
     ("v_mad_u16", "b16+ = b16 b16 b16", lambda x, y, z: x * y + z, _multiply_add_clamped(False)),
     ("v_mad_i16", "b16+ = b16 b16 b16", lambda x, y, z: x * y + z, _multiply_add_clamped(True)),
+    ("v_mad_legacy_u16", "b16 = b16 b16 b16", lambda x, y, z: x * y + z, _multiply_add_clamped(False)),
+    ("v_mad_legacy_i16", "b16 = b16 b16 b16", lambda x, y, z: x * y + z, _multiply_add_clamped(True)),
     ("v_lshlrev_b16", "b16 = b16 b16", lambda n, x: x.shl(n)),
     ("v_lshrrev_b16", "b16 = b16 b16", lambda n, x: x.shr(n)),
     ("v_ashrrev_i16", "b16 = b16 b16", lambda n, x: x.sar(n)),
@@ -72,7 +77,7 @@ def _packed(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 PACKED_HALVES = [_packed(row) for row in HALF_INTEGERS if row[0] not in (
-    "v_subrev_u16", "v_sat_pk_u8_i16", "v_pack_b32_f16") and "3_" not in row[0]]
+    "v_subrev_u16", "v_sat_pk_u8_i16", "v_pack_b32_f16") and "3_" not in row[0] and "legacy" not in row[0]]
 PACKED_FLOATS = [
     ("v_pk_add_f16", "f16 = f16 f16", lambda x, y: x + y),
     ("v_pk_mul_f16", "f16 = f16 f16", lambda x, y: x * y),
@@ -113,5 +118,30 @@ def _bitwise(type_: str, decoder: Decoder, instruction: Instruction) -> Coded:
     return decoder.computing(row, instruction, rest)
 
 
-DECODERS = {f"v_bitop3_{type_}": partial(_bitwise, type_) for type_ in ("b16", "b32")}
+PAIR_OF = Row("v_pk_mov_b32", VECTOR_FAMILY, ("b64",), ("b32", "b32"),
+              lambda x, y: x.to("i64") | y.to("i64").shl(32))
+SWAP = Row("v_swap_b32", VECTOR_FAMILY, ("b32", "b32"), ("b32", "b32"), lambda x, y: (y, x))
+
+
+def _move_pair(decoder: Decoder, instruction: Instruction) -> Coded:
+    """v_pk_mov_b32: the low half from a half of the first source, the high half from one of the second, by op_sel."""
+    result, *sources = (parse_operand(text) for text in instruction.operands)
+    words = Modifiers(instruction.modifiers)
+    slots = Slots([decoder.registers.offset(result, 2)])
+    for n, source in enumerate(sources):
+        if source.kind == CONSTANT:
+            raise OperandError("a constant is no source of it here")
+        step = ROW_BYTES if source.kind == VECTOR else 4
+        slots.append(decoder.registers.offset(source, 2) + step * words.bit("op_sel", n))
+    return Coded.of(Form(PAIR_OF, (0,), tuple(Source(s.kind, n) for n, s in enumerate(sources, 1))), slots)
+
+
+def _swap(decoder: Decoder, instruction: Instruction) -> Coded:
+    """v_swap_b32: both operands are read, then both written."""
+    slots = Slots(decoder.registers.offset(parse_operand(text), 1) for text in instruction.operands)
+    return Coded.of(Form(SWAP, (0, 1), (Source(VECTOR, 0), Source(VECTOR, 1))), slots)
+
+
+DECODERS = {"v_pk_mov_b32": _move_pair, "v_swap_b32": _swap} | {
+    f"v_bitop3_{type_}": partial(_bitwise, type_) for type_ in ("b16", "b32")}
 ROWS = rows(VECTOR_FAMILY, HALF_INTEGERS) | rows(PACKED_FAMILY, [*PACKED_HALVES, *PACKED_FLOATS])

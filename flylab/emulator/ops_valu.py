@@ -69,6 +69,31 @@ def _absolute_sum(x: Any, y: Any, total: Any, bits: int) -> Any:
     return total
 
 
+def _dot(bits: int, signed: bool, clamp: bool = False) -> Any:
+    """v_dot: z + the sum of the products of the parts of x and y, of `bits` each; saturating under clamp."""
+
+    def part(x: Any, at: int) -> Any:
+        up = x.shl(32 - bits - at)
+        return (up.sar(32 - bits) if signed else up.shr(32 - bits)).to("i64", signed)
+
+    def compute(x: Any, y: Any, z: Any) -> Any:
+        total = z.to("i64", signed)
+        for at in range(0, 32, bits):
+            total = total + part(x, at) * part(y, at)
+        if clamp and signed:
+            total = total.call("smax", -(1 << 31)).call("smin", (1 << 31) - 1)
+        elif clamp:
+            total = total.call("umin", (1 << 32) - 1)
+        return total.to("i32")
+
+    return compute
+
+
+DOTS = [
+    *((f"v_dot{32 // bits}_{sign}32_{sign}{bits}", "b32 = b32 b32 b32", _dot(bits, sign == "i"),
+       _dot(bits, sign == "i", True)) for bits in (4, 8, 16) for sign in "iu"),
+    *((f"v_dot{32 // bits}c_i32_i{bits}", "b32 = b32 b32 @b32", _dot(bits, True)) for bits in (4, 8, 16)),
+]
 MOVES = [
     ("v_mov_b32 v_accvgpr_read_b32 v_accvgpr_write_b32 v_accvgpr_mov_b32", "b32 = b32", lambda x: x),
     ("v_mov_b64", "b64 = b64", lambda x: x),
@@ -167,4 +192,4 @@ def _with_clamp(entries: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return found
 
 
-ROWS = rows(VECTOR_FAMILY, [*MOVES, *_with_clamp(ADDITIONS), *PRODUCTS, *BITS, *EXTREMES, *_comparisons()])
+ROWS = rows(VECTOR_FAMILY, [*MOVES, *_with_clamp(ADDITIONS), *PRODUCTS, *DOTS, *BITS, *EXTREMES, *_comparisons()])

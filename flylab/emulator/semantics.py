@@ -167,6 +167,7 @@ def median(x: Value, y: Value, z: Value) -> Value:
 
 
 def integer_median(signed: bool) -> Any:
+    """The middle of three integers."""
     sign = "s" if signed else "u"
     return lambda x, y, z: x.call(sign + "min", y).call(sign + "max", x.call(sign + "max", y).call(sign + "min", z))
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from flylab.emulator.ir import width
@@ -68,18 +69,19 @@ class Row:
             if name.lstrip("@") not in TYPES and name not in IMPLIED:
                 raise ValueError(f"{self.mnemonic}: unknown operand type {name!r}")
 
-    @property
+    @cached_property
     def named_results(self) -> tuple[str, ...]:
         """The types of the results that the text names."""
         return tuple(t for t in self.results if t[0] != ".")
 
-    @property
+    @cached_property
     def named_sources(self) -> tuple[str, ...]:
         """The types of the sources that the text names."""
         return tuple(t for t in self.sources if t[0] not in ".@")
 
-    @property
+    @cached_property
     def uses_floats(self) -> bool:
+        """True where a handler depends on the float mode."""
         return any(t.lstrip("@") in TYPES and TYPES[t.lstrip("@")].is_float for t in (*self.results, *self.sources))
 
 

@@ -66,6 +66,11 @@ def compare(kind: str, predicate: str, type_: str) -> Snippet:
     return Snippet(f"{kind} {predicate} {type_}", (type_,) * 4, type_, body)
 
 
+def convert(operation: str, source: str, result: str) -> Snippet:
+    """A conversion of one type to another."""
+    return Snippet(f"{operation} {source} {result}", (source,), result, f"  %r = {operation} {source} %x0 to {result}")
+
+
 def integer_snippets(type_: str) -> Iterator[Snippet]:
     """Arithmetic, logic, shifts, minima and comparisons of an integer type or vector."""
     for operation in ("add", "sub", "mul", "and", "or", "xor"):
@@ -96,10 +101,10 @@ def scalar_integer_snippets(type_: str) -> Iterator[Snippet]:
     for other, size in INTEGERS.items():
         if size != INTEGERS[type_]:
             for operation in ("trunc",) if size < INTEGERS[type_] else ("sext", "zext"):
-                yield Snippet(f"{operation} {type_} {other}", (type_,), other, f"  %r = {operation} {type_} %x0 to {other}")
+                yield convert(operation, type_, other)
     for other in FLOATS:
         for operation in ("sitofp", "uitofp"):
-            yield Snippet(f"{operation} {type_} {other}", (type_,), other, f"  %r = {operation} {type_} %x0 to {other}")
+            yield convert(operation, type_, other)
         for sign in "su":
             name = f"llvm.fpto{sign}i.sat.{type_}.{SHORT[other]}"
             yield Snippet(f"fpto{sign}i {other} {type_}", (other,), type_, f"  %r = call {type_} @{name}({other} %x0)",
@@ -129,10 +134,12 @@ def scalar_float_snippets(type_: str) -> Iterator[Snippet]:
                   f"declare {type_} @{name}({type_}, i32)")
     for part, result in ((0, type_), (1, "i32")):
         body = f"  %s = call {pair} @llvm.frexp.{short}.i32({type_} %x0)\n  %r = extractvalue {pair} %s, {part}"
-        yield Snippet(f"frexp {part} {type_}", (type_,), result, body, f"declare {pair} @llvm.frexp.{short}.i32({type_})")
+        declaration = f"declare {pair} @llvm.frexp.{short}.i32({type_})"
+        yield Snippet(f"frexp {part} {type_}", (type_,), result, body, declaration)
     for classes in (0b0100100110, 0b1010010000):
         body = f"  %s = call i1 @llvm.is.fpclass.{short}({type_} %x0, i32 {classes})\n  %r = zext i1 %s to i8"
-        yield Snippet(f"class {classes} {type_}", (type_,), "i8", body, f"declare i1 @llvm.is.fpclass.{short}({type_}, i32)")
+        declaration = f"declare i1 @llvm.is.fpclass.{short}({type_}, i32)"
+        yield Snippet(f"class {classes} {type_}", (type_,), "i8", body, declaration)
     yield Snippet(f"reciprocal {type_}", (type_,), type_, f"  %r = fdiv {type_} 1.0, %x0")
 
 
@@ -143,7 +150,7 @@ def conversion_snippets() -> Iterator[Snippet]:
             continue  # hosts call a library that llvmlite does not have: test_numbers has it
         operation = "fpext" if FLOATS[b] > FLOATS[a] else "fptrunc"
         for x, y in ((a, b), (f"<4 x {a}>", f"<4 x {b}>")):
-            yield Snippet(f"{operation} {x} {y}", (x,), y, f"  %r = {operation} {x} %x0 to {y}")
+            yield convert(operation, x, y)
 
 
 def copy_snippets() -> Iterator[Snippet]:

@@ -52,7 +52,8 @@ def element_text(snippet: Snippet, pointer: str) -> str:
     """Loads, the snippet's body, and the store, for element %i."""
     lines = []
     for n, type_ in enumerate(snippet.sources):
-        lines.append(f"  %a{n} = getelementptr {type_}, {pointer} %p{n}, i64 %i\n  %x{n} = load {type_}, {pointer} %a{n}")
+        lines.append(f"  %a{n} = getelementptr {type_}, {pointer} %p{n}, i64 %i")
+        lines.append(f"  %x{n} = load {type_}, {pointer} %a{n}")
     last = len(snippet.sources)
     lines += [snippet.body, f"  %b = getelementptr {snippet.result}, {pointer} %p{last}, i64 %i",
               f"  store {snippet.result} %r, {pointer} %b"]

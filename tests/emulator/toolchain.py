@@ -126,8 +126,8 @@ def assembly(body: str, chip: str = "gfx942", arguments: int = 1, vgprs: int = 1
                 "system_sgpr_workgroup_id_x": 1, "next_free_vgpr": vgprs, "next_free_sgpr": 32, "accum_offset": vgprs,
                 "float_denorm_mode_32": 3, "float_denorm_mode_16_64": 3, "ieee_mode": 1, "dx10_clamp": 1} | descriptor
     lines = "\n".join(f"  .amdhsa_{name} {value}" for name, value in settings.items())
-    args = "\n".join(f"      - .address_space: global\n        .name: a{n}\n        .offset: {8 * n}\n        .size: 8\n"
-                     "        .value_kind: global_buffer" for n in range(arguments))
+    args = "\n".join(f"      - .address_space: global\n        .name: a{n}\n        .offset: {8 * n}\n"
+                     "        .size: 8\n        .value_kind: global_buffer" for n in range(arguments))
     return f"""
 .amdgcn_target "amdgcn-amd-amdhsa--{chip}"
 .text

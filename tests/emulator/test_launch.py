@@ -1,0 +1,203 @@
+"""What a launch takes and refuses: shapes, arguments, kernels, hidden arguments, and packed segments."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+import torch
+
+from flylab.emulator import Buffer, Program
+from flylab.errors import ArgumentError, CompileError, DeviceError
+from tests.emulator.toolchain import assembly, compile_for, element, kernel, program
+
+SCALARS = kernel("ptr %c, i8 %b, i16 %s, i32 %i3, i64 %l, float %f, double %d, half %h", """
+  %lane = and i64 %i, 7
+  %pc = getelementptr i64, ptr addrspace(1) %c, i64 %i
+  %v1 = sext i8 %b to i64
+  %v2 = zext i16 %s to i64
+  %v3 = sext i32 %i3 to i64
+  %fb = bitcast float %f to i32
+  %v5 = zext i32 %fb to i64
+  %v6 = bitcast double %d to i64
+  %hb = bitcast half %h to i16
+  %v7 = zext i16 %hb to i64
+  %k1 = icmp eq i64 %lane, 1
+  %r1 = select i1 %k1, i64 %v1, i64 0
+  %k2 = icmp eq i64 %lane, 2
+  %r2 = select i1 %k2, i64 %v2, i64 %r1
+  %k3 = icmp eq i64 %lane, 3
+  %r3 = select i1 %k3, i64 %v3, i64 %r2
+  %k4 = icmp eq i64 %lane, 4
+  %r4 = select i1 %k4, i64 %l, i64 %r3
+  %k5 = icmp eq i64 %lane, 5
+  %r5 = select i1 %k5, i64 %v5, i64 %r4
+  %k6 = icmp eq i64 %lane, 6
+  %r6 = select i1 %k6, i64 %v6, i64 %r5
+  %k7 = icmp eq i64 %lane, 7
+  %r7 = select i1 %k7, i64 %v7, i64 %r6
+  store i64 %r7, ptr addrspace(1) %pc""")
+GOOD = (-3, 40000, -7, 1 << 62, 1.5, -2.25, 0.5)
+
+
+def test_numbers_are_laid_out_by_the_metadata() -> None:
+    found = np.zeros(8, "i8")
+    program("gfx942", SCALARS).launch(grid=1, block=8, args=[found, *GOOD])
+    wanted = [0, -3, 40000, -7, 1 << 62, *(int.from_bytes(struct.pack(code, x), "little") for code, x in
+                                           (("<f", 1.5), ("<d", -2.25), ("<e", 0.5)))]
+    assert found.tolist() == [w - (1 << 64) if w >> 63 == 1 else w for w in wanted]
+
+
+def test_numpy_scalars_keep_their_bytes() -> None:
+    found = np.zeros(8, "i8")
+    program("gfx950", SCALARS).launch(grid=1, block=8, args=[
+        found, np.int8(-3), np.uint16(40000), np.int32(-7), np.int64(5), np.float32(1.5), np.float64(2),
+        np.float16(0.5)])
+    assert found[4] == 5 and found[5] == 0x3FC00000 and found[7] == 0x3800
+
+
+@pytest.mark.parametrize("place, value, text", [
+    (0, 3, "argument 'c' is a pointer, and int is no array"),
+    (1, 300, "argument 'b' takes 1 bytes, and 300 does not fit"),
+    (3, "x", "argument 'i3' takes a number of 4 bytes, not a str"),
+    (3, np.int64(3), "argument 'i3' takes 4 bytes, and a int64 has 8"),
+    (2, b"abc", "argument 's' takes 2 bytes, and 3 were given"),
+    (7, 1e30, "argument 'h' takes a float of 2 bytes, and 1e+30 is beyond it"),
+    (1, 1.5, "argument 'b' takes a number of 1 bytes, not a float"),
+])
+def test_arguments_that_do_not_fit(place: int, value: object, text: str) -> None:
+    args: list[object] = [np.zeros(8, "i8"), *GOOD]
+    args[place] = value
+    with pytest.raises(ArgumentError) as caught:
+        program("gfx942", SCALARS).launch(grid=1, block=8, args=args)
+    assert text in str(caught.value)
+
+
+def test_a_wrong_number_of_arguments() -> None:
+    with pytest.raises(ArgumentError, match=r"takes 8 arguments \(c, b, s, i3, l, f, d, h\), and 2 were given"):
+        program("gfx942", SCALARS).launch(grid=1, block=8, args=[np.zeros(8, "i8"), 1])
+
+
+def test_tensors_and_arrays_of_all_sorts() -> None:
+    double = "  %x = load i32, ptr addrspace(1) %pa\n  %y = shl i32 %x, 1\n  store i32 %y, ptr addrspace(1) %pa"
+    device = program("gfx942", kernel("ptr %a", element("%pa", "i32", "%a") + double))
+    array, tensor = np.arange(64, dtype="i4"), torch.arange(64, dtype=torch.int32)
+    for value in (array, tensor, memoryview(array), tensor[None]):
+        if isinstance(value, memoryview):
+            with pytest.raises(ArgumentError, match="memoryview is no array"):
+                device.launch(grid=1, block=64, args=[value])
+        else:
+            device.launch(grid=1, block=64, args=[value])
+    assert array.tolist() == [2 * n for n in range(64)] and tensor.tolist() == [4 * n for n in range(64)]
+    with pytest.raises(ArgumentError, match="tensor on meta") as caught:
+        device.launch(grid=1, block=64, args=[torch.zeros(64, device="meta")])
+    assert "hint: pass tensor.cpu()" in str(caught.value)
+
+
+EMPTY = "  s_endpgm"
+
+
+@pytest.mark.parametrize("grid, block, shared, text", [
+    (0, 64, 0, "the grid 0 is empty"), ((1, 0), 64, 0, "the grid 1 x 0 is empty"), (1, (8, -1), 0, "the block 8 x -1"),
+    (1, 1025, 0, "a block of 1025 x 1 x 1 = 1025 threads is too large for kernel 'k', which allows 1024"),
+    (1, (32, 33), 0, "= 1056 threads"), ((1, 1, 1, 1), 64, 0, "the grid has 4 dimensions"),
+    (1 << 26, 64, 0, "overflows 32 bits along x"), (1, 64, 65537, "takes 65537, and a workgroup of gfx942 has 65536"),
+    (1, 64, -1, "bytes of dynamic LDS"),
+])
+def test_shapes_that_cannot_run(grid: object, block: object, shared: int, text: str) -> None:
+    with pytest.raises(DeviceError) as caught:
+        Program.from_assembly(assembly(EMPTY)).launch(grid=grid, block=block, args=[None], shared=shared)  # type: ignore
+    assert text in str(caught.value)
+
+
+def test_a_block_larger_than_the_kernel_was_compiled_for() -> None:
+    text = kernel("ptr %a", "").replace('"1,1024"', '"1,128"')
+    with pytest.raises(DeviceError, match="129 threads is too large for kernel 'k', which allows 128"):
+        program("gfx942", text).launch(grid=1, block=129, args=[None])
+
+
+def test_which_kernel() -> None:
+    second = assembly(EMPTY).replace("k:", "m:").replace("k,@function", "m,@function").replace(
+        ".size k, .Lend-k", ".size m, 0").replace("amdhsa_kernel k", "amdhsa_kernel m")
+    device = Program.from_assembly(assembly(EMPTY) + second)
+    with pytest.raises(DeviceError, match="holds 2 kernels: k, m") as caught:
+        device.launch(grid=1, block=64, args=[None])
+    assert "kernel=" in str(caught.value)
+    with pytest.raises(DeviceError, match="has no kernel 'z'"):
+        device.launch(grid=1, block=64, args=[], kernel="z")
+    assert device.launch(grid=1, block=64, args=[], kernel="m").instructions == 1
+
+
+@pytest.mark.parametrize("text, message", [
+    ("  s_endpgm", "names no chip"), ('.amdgcn_target "amdgcn-amd-amdhsa--gfx942"', "holds no kernel"),
+    ('.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n.amdhsa_kernel k\n.end_amdhsa_kernel', "no instructions"),
+])
+def test_text_that_is_no_program(text: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        Program.from_assembly(text)
+
+
+HIDDEN = """
+define amdgpu_kernel void @k(ptr addrspace(1) %c) #0 {
+  %p = call ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+  %q = getelementptr i8, ptr addrspace(4) %p, i64 4
+  %blocks = load i32, ptr addrspace(4) %q
+  %s = getelementptr i8, ptr addrspace(4) %p, i64 14
+  %threads16 = load i16, ptr addrspace(4) %s
+  %threads = zext i16 %threads16 to i32
+  %u = getelementptr i8, ptr addrspace(4) %p, i64 64
+  %dims16 = load i16, ptr addrspace(4) %u
+  %dims = zext i16 %dims16 to i32
+  %a = shl i32 %blocks, 16
+  %b = shl i32 %threads, 4
+  %ab = or i32 %a, %b
+  %abc = or i32 %ab, %dims
+  store i32 %abc, ptr addrspace(1) %c
+  ret void
+}
+declare ptr addrspace(4) @llvm.amdgcn.implicitarg.ptr()
+attributes #0 = { "amdgpu-flat-work-group-size"="1,1024" }
+"""
+
+
+def test_the_runtime_fills_hidden_arguments() -> None:
+    """Blocks along y, threads along y, and the number of dimensions, as code object version 5 places them."""
+    found = np.zeros(1, "i4")
+    program("gfx942", HIDDEN).launch(grid=(3, 5), block=(8, 2), args=[found])
+    assert found[0] == 5 << 16 | 2 << 4 | 2
+
+
+def test_packed_arguments() -> None:
+    device = program("gfx942", kernel("ptr %a, i32 %x", element("%pa", "i32", "%a") +
+                                      "  store i32 %x, ptr addrspace(1) %pa"))
+    memory = np.zeros(64, "i4")
+    segment = struct.pack("<Qi", memory.ctypes.data + 64, 7)
+    buffers = [Buffer("left", memory.ctypes.data, 64), Buffer("right", memory.ctypes.data + 64, 64)]
+    report = device.launch_packed("k", 1, 16, segment, buffers)
+    assert memory.tolist() == [0] * 16 + [7] * 16 + [0] * 32 and report.waves == 1
+    with pytest.raises(DeviceError, match="right after the end of 'right'"):
+        device.launch_packed("k", (1, 1, 1), (17, 1, 1), segment, buffers)
+    with pytest.raises(DeviceError, match="takes 12 bytes of arguments, and 8 were packed"):
+        device.launch_packed("k", 1, 16, segment[:8], buffers)
+
+
+def test_threads_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Program.from_assembly(assembly(EMPTY, arguments=0))
+    for count in ("1", "3"):
+        monkeypatch.setenv("FLYLAB_EMULATOR_THREADS", count)
+        assert device.launch(grid=1000, block=64, args=[]).instructions == 1000
+    monkeypatch.setenv("FLYLAB_EMULATOR_THREADS", "many")
+    with pytest.raises(DeviceError, match="FLYLAB_EMULATOR_THREADS is 'many'"):
+        device.launch(grid=1000, block=64, args=[])
+
+
+def test_kernel_arguments_in_registers_are_refused() -> None:
+    with pytest.raises(DeviceError, match="preloaded in registers"):
+        Program.from_assembly(assembly(EMPTY, user_sgpr_kernarg_preload_length=2, user_sgpr_count=4)).launch(
+            grid=1, block=64, args=[None])
+
+
+def test_one_program_for_both_chips() -> None:
+    for chip in ("gfx942", "gfx950"):
+        assert Program.from_assembly(compile_for(chip, SCALARS)).isa.target.arch == chip
