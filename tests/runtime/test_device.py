@@ -1,0 +1,180 @@
+"""Which device a launch takes, what the environment says, and what is dumped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flylab
+import flylab.compiler as flyc
+from flylab import settings
+from flylab.errors import FlylabError, NotSupportedError
+from flylab.runtime.device import current, parse
+from tests import samples
+
+A = np.zeros(1024, np.float32)
+VARIABLES = ("FLYLAB_DEVICE", "FLYDSL_DEVICE", "ARCH", "FLYLAB_COMPILE_OPT_LEVEL", "FLYDSL_COMPILE_OPT_LEVEL")
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_order_of_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert str(current()) == "emulated:gfx942"
+    monkeypatch.setenv("ARCH", "gfx950")
+    assert str(current()) == "emulated:gfx950"
+    monkeypatch.setenv("FLYDSL_DEVICE", "emulated:gfx942")
+    assert str(current()) == "emulated:gfx942"
+    monkeypatch.setenv("FLYLAB_DEVICE", "emulated:gfx950")
+    assert str(current()) == "emulated:gfx950"
+    with flylab.use("gfx942") as device:
+        assert str(device) == str(current()) == "emulated:gfx942"
+        with flylab.use("emulated:gfx950"):
+            assert str(current()) == "emulated:gfx950"
+        assert str(current()) == "emulated:gfx942"
+        with flylab.use(None):
+            assert str(current()) == "emulated:gfx950"
+    assert str(current()) == "emulated:gfx950"
+
+
+def test_use_holds_until_the_next() -> None:
+    try:
+        assert repr(flylab.use("gfx950")) == "<device emulated:gfx950>"
+        assert str(flyc.compile(samples.copy, A, A, 1024).target) == "gfx950"
+    finally:
+        flylab.use(None)
+    assert str(flyc.compile(samples.copy, A, A, 1024).target) == "gfx942"
+
+
+def test_use_is_left_by_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), flylab.use("gfx950"):
+        raise ZeroDivisionError
+    assert str(current()) == "emulated:gfx942"
+
+
+@pytest.mark.parametrize(
+    "spec, kind, words",
+    [
+        ("gfx90a", FlylabError, "gfx942"),
+        ("cuda", FlylabError, "emulated:gfx950"),
+        ("", FlylabError, "emulated"),
+        ("emulated:gfx1100", FlylabError, "gfx942"),
+        ("gfx942:1", FlylabError, "emulated"),
+        ("hip", NotSupportedError, "emulated"),
+        ("hip:1", NotSupportedError, "emulated"),
+    ],
+)
+def test_unknown_devices(spec: str, kind: type[FlylabError], words: str) -> None:
+    with pytest.raises(kind) as caught:
+        parse(spec)
+    assert words in str(caught.value) and caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["FLYLAB_COMPILE_OPT_LEVEL", "FLYDSL_COMPILE_OPT_LEVEL"])
+def test_optimisation_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def length() -> int:
+        return len(flyc.compile(samples.square, A, A, 1024).isa.kernels["elementwise_kernel"].instructions)
+
+    assert settings.opt_level() == 2
+    optimised = length()
+    monkeypatch.setenv(name, "0")
+    assert settings.opt_level() == 0
+    assert length() > optimised
+    monkeypatch.setenv(name, "fast")
+    with pytest.raises(FlylabError, match="FLYLAB_COMPILE_OPT_LEVEL='fast'") as caught:
+        flyc.compile(samples.square, A, A, 1024)
+    assert "0, 1, 2 or 3" in (caught.value.hint or "")
+
+
+def test_every_level_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = np.arange(1024, dtype=np.float32)
+    for level in "0123":
+        monkeypatch.setenv("FLYLAB_COMPILE_OPT_LEVEL", level)
+        b = np.zeros_like(a)
+        samples.square(a, b, 1024)
+        assert np.array_equal(b, a * a)
+
+
+def test_own_names_win_over_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_COMPILE_OPT_LEVEL", "0")
+    monkeypatch.setenv("FLYLAB_COMPILE_OPT_LEVEL", "3")
+    assert settings.opt_level() == 3
+
+
+@pytest.mark.parametrize(
+    "text, value", [("1", True), ("ON", True), ("true", True), ("0", False), ("no", False), ("", False)]
+)
+def test_flags(text: str, value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYLAB_DUMP_IR", text)
+    assert settings.DUMP_IR.flag() is value
+    monkeypatch.setenv("FLYLAB_DUMP_IR", "maybe")
+    with pytest.raises(FlylabError, match="neither yes nor no"):
+        settings.DUMP_IR.flag()
+
+
+SCRIPT = """
+import numpy as np
+from tests.samples import copy, square
+a = np.arange(1024, dtype=np.float32)
+b = np.zeros_like(a)
+copy(a, b, 1024)
+copy(a, b, 1024)
+square(a, b, 1024)
+print(b[3])
+"""
+
+
+def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    root = Path(samples.__file__).resolve().parents[1]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("FLYLAB_", "FLYDSL_", "ARCH"))}
+    return subprocess.run(
+        [sys.executable, "-c", script], env={**kept, **environment}, cwd=root, text=True, capture_output=True
+    )
+
+
+def test_dumps(tmp_path: Path) -> None:
+    done = run(SCRIPT, FLYDSL_DUMP_IR="1", FLYLAB_DUMP_DIR=str(tmp_path / "d"))
+    assert (done.returncode, done.stdout) == (0, "9.0\n"), done.stderr
+    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["copy", "square"]
+    files = sorted(p.name for p in (tmp_path / "d/square").iterdir())
+    numbered = [f for f in files if f.endswith(".mlir")]
+    assert [int(f[:2]) for f in numbered] == list(range(len(numbered))) and len(numbered) > 10
+    assert numbered[0] == "00_ir.mlir"
+    assert sorted(set(files) - set(numbered)) == ["final_isa.s", "final_llvm.ll"]
+    assert "fly.logical_divide" in (tmp_path / "d/square/00_ir.mlir").read_text()
+    assert "elementwise_kernel:" in (tmp_path / "d/square/final_isa.s").read_text()
+    assert "define amdgpu_kernel void @elementwise_kernel" in (tmp_path / "d/square/final_llvm.ll").read_text()
+
+
+def test_nothing_is_dumped_without_being_asked(tmp_path: Path) -> None:
+    done = run(SCRIPT, FLYLAB_DUMP_DIR=str(tmp_path / "d"))
+    assert (done.returncode, done.stdout) == (0, "9.0\n"), done.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_compiling_from_threads() -> None:
+    """Compilations wait for one another; each gives its own."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def one(size: int) -> bool:
+        a, b = np.arange(size, dtype=np.float32), np.zeros(size, np.float32)
+        samples.square(a, b, size)
+        return bool((a * a == b).all())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(one, [1024 * n for n in range(1, 9)]))
+
+
+def test_run_says_what_ran() -> None:
+    run = samples.copy(np.zeros(1024, np.float32), np.zeros(1024, np.float32), 1024)
+    assert str(run.device) == "emulated:gfx942"
+    assert len(run.reports) == 1
+    assert "my_kernel" in repr(run) and "emulated" in repr(run)
