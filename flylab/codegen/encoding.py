@@ -17,7 +17,7 @@ NO_LITERAL_SCALAR = ("s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_", "s_
                      "s_ttracedata", "s_set_gpr_idx_off", "s_set_gpr_idx_mode", "s_wakeup", "s_endpgm_saved")
 FOUR_BYTE_VECTOR = ("v_readfirstlane_b32", "v_nop", "v_clrexcp", "v_swap_b32")
 LITERAL_IN_VECTOR = ("v_fmamk_", "v_fmaak_", "v_madmk_", "v_madak_")
-INLINE_FLOATS = {0.5: 0x3F000000, 1.0: 0x3F800000, 2.0: 0x40000000, 4.0: 0x40800000}
+INLINE_FLOATS = {0.0, 0.5, 1.0, 2.0, 4.0}
 INV_TWO_PI = re.compile(r"0\.1591(5494\d*)?$|0\.15915494309189\d*$")
 _REGISTER = re.compile(r"[vsa]\d+$|[vsa]\[|ttmp|vcc|exec|m0$|scc$|flat_scratch|xnack_mask|src_|null$|off$|lds_direct")
 
@@ -28,7 +28,7 @@ def is_register(operand: str) -> bool:
     >>> is_register("-|v3|"), is_register("s[0:1]"), is_register("0x10")
     (True, True, False)
     """
-    bare = operand.lstrip("-|").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(")
+    bare = operand.strip("-|)").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(").strip("|")
     return _REGISTER.match(bare) is not None
 
 
@@ -45,7 +45,7 @@ def is_literal(operand: str) -> bool:
         value = int(operand, 0)
     except ValueError:
         try:
-            return float(text) not in INLINE_FLOATS and not INV_TWO_PI.match(text) and float(text) != 0.0
+            return float(text) not in INLINE_FLOATS and not INV_TWO_PI.match(text)
         except ValueError:
             return True  # a symbol, to be relocated
     value = value - (1 << 32) if value >> 31 == 1 else value

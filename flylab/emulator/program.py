@@ -27,18 +27,12 @@ class Loaded:
 
 
 @cache
-def table() -> dict[str, Row]:
-    """The whole operation table."""
-    from flylab.emulator import ops_float, ops_packed, ops_salu, ops_valu
+def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
+    """The whole operation table, and the decoders of the instructions that are no rows of it."""
+    from flylab.emulator import ops_control, ops_float, ops_memory, ops_packed, ops_salu, ops_valu
 
-    return ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS
-
-
-@cache
-def _others() -> dict[str, Any]:
-    from flylab.emulator import ops_control, ops_memory, ops_packed
-
-    return ops_memory.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
+    return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
+            ops_memory.DECODERS | ops_control.DECODERS | ops_packed.DECODERS)
 
 
 class Program:
@@ -66,7 +60,7 @@ class Program:
         """
         if name not in self._loaded:
             kernel = self._kernel(name)
-            coded = decode(kernel, table(), _others())
+            coded = decode(kernel, *device_tables())
             handlers = jit.addresses({c.key: c.write for c in coded})
             # Code that runs past the end of the listing meets an end that says so.
             records = b"".join(c.record(handlers[c.key]) for c in coded)

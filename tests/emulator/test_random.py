@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from tests.emulator.snippets import INTEGERS, Snippet
 from tests.emulator.test_differential import check
 
-BINARY = ("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "icmp ult", "icmp sgt", "icmp eq", "udiv", "srem")
-CHOICES = st.lists(st.tuples(st.sampled_from(BINARY), st.integers(0, 40), st.integers(0, 40), st.integers(-300, 1 << 33)),
-                   min_size=3, max_size=14)
+BINARY = ("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "icmp ult", "icmp sgt", "icmp eq", "udiv",
+          "srem")
+PLACES = st.integers(0, 40)
+CHOICES = st.lists(st.tuples(st.sampled_from(BINARY), PLACES, PLACES, st.integers(-300, 1 << 33)), min_size=3,
+                   max_size=14)
 
 
 def integer_body(type_: str, steps: list[tuple[str, int, int, int]]) -> str:
@@ -20,12 +22,14 @@ def integer_body(type_: str, steps: list[tuple[str, int, int, int]]) -> str:
     names, lines = ["%x0", "%x1"], []
     for n, (operation, first, second, constant) in enumerate(steps):
         a = names[first % len(names)]
-        b = str((constant + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)) if second % 2 else names[second % len(names)]
+        wrapped = (constant + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        b = str(wrapped) if second % 2 else names[second % len(names)]
         if operation in ("shl", "lshr", "ashr"):
             lines.append(f"  %m{n} = and {type_} {b}, {bits - 1}")
             b = f"%m{n}"
         elif operation in ("udiv", "srem"):
-            lines += [f"  %o{n} = or {type_} {b}, 1", f"  %q{n} = lshr {type_} %o{n}, 1", f"  %m{n} = or {type_} %q{n}, 1"]
+            # An odd number that is not negative: no division by zero, and none that overflows.
+            lines += [f"  %q{n} = lshr {type_} {b}, 1", f"  %m{n} = or {type_} %q{n}, 1"]
             b = f"%m{n}"
         if operation.startswith("icmp"):
             lines += [f"  %c{n} = {operation} {type_} {a}, {b}",
@@ -45,7 +49,7 @@ def test_integer_expressions(chip: str, opt: int, programs: list[tuple[str, list
 
 
 FLOAT_BINARY = ("fadd", "fsub", "fmul", "fdiv", "fcmp olt", "fcmp une")
-FLOAT_STEPS = st.lists(st.tuples(st.sampled_from(FLOAT_BINARY), st.integers(0, 40), st.integers(0, 40),
+FLOAT_STEPS = st.lists(st.tuples(st.sampled_from(FLOAT_BINARY), PLACES, PLACES,
                                  st.floats(-1e6, 1e6, width=32)), min_size=3, max_size=10)
 
 
