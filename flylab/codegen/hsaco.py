@@ -42,7 +42,12 @@ def link(object_code: bytes) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "kernel.o", Path(folder) / "kernel.hsaco"
         source.write_bytes(object_code)
-        done = subprocess.run([*command, "-shared", str(source), "-o", str(target)], capture_output=True, text=True)
+        try:
+            done = subprocess.run([*command, "-shared", str(source), "-o", str(target)], capture_output=True, text=True)
+        except OSError as error:
+            raise ToolchainError(
+                f"{' '.join(command)} cannot be run: {error}", hint="put another ld.lld on PATH, or remove this one"
+            ) from None
         if done.returncode:
             raise ToolchainError(
                 f"{' '.join(command)} failed: {done.stderr.strip()}", hint="check that it is an lld of LLVM 15 or later"

@@ -50,6 +50,8 @@ class TracedModule:
     kernels: dict[str, Kernel] = field(default_factory=dict)
     operand_types: dict[str, list[DType | None]] = field(default_factory=dict)
     """Kernel symbol -> the number format of each runtime parameter, None for a tensor."""
+    blocks: dict[str, tuple[int, int, int] | None] = field(default_factory=dict)
+    """Kernel symbol -> the block that it is compiled for, None for any."""
 
 
 class Trace:
@@ -154,7 +156,11 @@ class Trace:
         extra: dict[str, Any] = {"gpu.kernel": ir.UnitAttr.get()}
         if known:
             extra["known_block_size"] = ir.DenseI32ArrayAttr.get(list(known))
+        else:  # MLIR's default is 256 threads
+            i32 = ir.IntegerType.get_signless(32)
+            extra["rocdl.max_flat_work_group_size"] = ir.IntegerAttr.get(i32, self.target.max_workgroup)
         self.result.kernels[symbol] = kernel
+        self.result.blocks[symbol] = known
         self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]
         with ir.InsertionPoint(self.kernel_block):
             block = self._function("gpu.func", kernel, symbol, runtime, extra)

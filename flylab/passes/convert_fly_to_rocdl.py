@@ -13,6 +13,7 @@ from flylab.dialect.operations import attribute
 from flylab.dialect.types import Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
+from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
 
@@ -36,7 +37,10 @@ class ConvertFlyToRocdl(Pass):
         conversion = _Conversion()
         done = []
         for op in operations(module.operation):
-            if op.name.startswith("fly."):
+            if op.name in HIDDEN:
+                read_size(op, Builder(op))
+                done.append(op)
+            elif op.name.startswith("fly."):
                 rule = RULES.get(op.name)
                 if rule is None:
                     raise CompileError(
@@ -177,6 +181,7 @@ def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, coun
         builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])
 
 
+HIDDEN = ("gpu.block_dim", "gpu.grid_dim")
 RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.from_llvm_ptr": _from_llvm_ptr,
     "fly.to_llvm_ptr": _to_llvm_ptr,

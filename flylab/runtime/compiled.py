@@ -35,8 +35,10 @@ class Compiled:
     """Kernel symbol -> the kernel."""
     operand_types: dict[str, list[DType | None]]
     """Kernel symbol -> the number format of each runtime argument, None for a tensor's address."""
+    blocks: dict[str, tuple[int, int, int] | None]
+    """Kernel symbol -> the block that it is compiled for, None for any."""
     llvm: str
-    code: amdgpu.Generated
+    code: amdgpu.Optimised
     traced: Any
     """The traced module, kept to show what each pass does to it."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
@@ -56,7 +58,7 @@ class Compiled:
     @cached_property
     def object_code(self) -> bytes:
         """The relocatable ELF object."""
-        return self.code.object_code()
+        return self.code.object_code
 
     @cached_property
     def hsaco(self) -> bytes:
@@ -131,10 +133,20 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         kept = traced.module.operation.clone()
         launches = pipeline.run(traced.module, target)
         text = llvm_ir.translate(traced.module)
-    code = amdgpu.generate(text, target, opt_level)
+    code = amdgpu.optimise(text, target, opt_level)
     functions: dict[str, TracedFunction] = dict(traced.kernels)
     made = Compiled(
-        launcher, target, opt_level, arguments, launches, functions, traced.operand_types, text, code, kept
+        launcher,
+        target,
+        opt_level,
+        arguments,
+        launches,
+        functions,
+        traced.operand_types,
+        traced.blocks,
+        text,
+        code,
+        kept,
     )
     for function in (launcher, *functions.values()):
         function.last = made

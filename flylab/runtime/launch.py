@@ -115,6 +115,13 @@ def _check_extents(compiled: Compiled, kernel: str, extents: tuple[int, ...]) ->
                 where=compiled.launcher.signature.where(),
                 hint="check how the launcher computes its grid",
             )
+    known = compiled.blocks[kernel]
+    if known not in (None, extents[3:]):
+        raise TraceError(
+            f"launch of '{kernel}': block {extents[3:]}, declared known_block_size={known}",
+            where=compiled.launcher.signature.where(),
+            hint="launch with the declared block, or drop known_block_size",
+        )
     threads = extents[3] * extents[4] * extents[5]
     if min(extents[3:]) < 1 or threads > compiled.target.max_workgroup:
         raise TraceError(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import flylab.compiler as flyc
 import flylab.expr as fx
-from flylab.errors import CompileError, FlylabError
+from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.layout import Layout, cosize, logical_divide, size, slice_and_offset
 from tests.samples import cell, compile_body, kernel_of
 
@@ -203,3 +203,41 @@ def test_pointers() -> None:
         compile_body("fx.make_view(A, fx.make_layout(4, 1))")
     with pytest.raises(FlylabError, match="get_iter of int"):
         compile_body("fx.get_iter(3)")
+
+
+@pytest.mark.parametrize("block", [(5, 3, 2), (64, 1, 1)])
+def test_sizes_of_block_and_grid(block: tuple[int, int, int]) -> None:
+    """A block known only at launch: its size, and that of the grid, come with the arguments."""
+    launch = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor):
+            i = (fx.block_idx.z * fx.grid_dim.y + fx.block_idx.y) * fx.grid_dim.x + fx.block_idx.x
+            j = (fx.thread_idx.z * fx.block_dim.y + fx.thread_idx.y) * fx.block_dim.x + fx.thread_idx.x
+            A[i, j, 0] = fx.grid_dim.x * 10000 + fx.grid_dim.y * 100 + fx.grid_dim.z
+            A[i, j, 1] = fx.block_dim.x * 10000 + fx.block_dim.y * 100 + fx.block_dim.z
+
+        @flyc.jit
+        def launch(A: fx.Tensor, x: fx.Int32, y: fx.Int32, z: fx.Int32):
+            k(A).launch(grid=(2, 3, 4), block=(x, y, z))
+    """)["launch"]
+    A = np.zeros((24, block[0] * block[1] * block[2], 2), np.int32)
+    launch(A, *block)
+    assert (A[..., 0] == 20304).all()
+    assert (A[..., 1] == block[0] * 10000 + block[1] * 100 + block[2]).all()
+
+
+def test_a_runtime_block_must_be_the_declared_one() -> None:
+    launch = cell("""
+        @flyc.kernel(known_block_size=64)
+        def k(A: fx.Tensor):
+            A[fx.thread_idx.x] = fx.Float32(fx.block_dim.x)
+
+        @flyc.jit
+        def launch(A: fx.Tensor, n: fx.Int32):
+            k(A).launch(grid=1, block=n)
+    """)["launch"]
+    A = np.zeros(64, np.float32)
+    launch(A, 64)
+    assert (A == 64).all()
+    with pytest.raises(TraceError, match=r"block \(32, 1, 1\), declared known_block_size=\(64, 1, 1\)"):
+        launch(A, 32)

@@ -1,0 +1,42 @@
+"""The sizes of the block and of the grid, read from the arguments that the runtime adds to a kernel's own.
+
+MLIR's own lowering calls ROCm's device library for them, which is not linked in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.passes.rewriter import Builder
+
+POINTER = "!llvm.ptr<4>"
+GRID, BLOCK = (0, "i32", 4), (12, "i16", 2)
+"""Offset in bytes, type and distance of the three sizes. Source: LLVM's AMDGPU usage guide, code object v5, hidden
+kernel arguments hidden_block_count_x and hidden_group_size_x."""
+
+
+def read_size(op: Any, builder: Builder) -> None:
+    """Replace a `gpu.block_dim` or `gpu.grid_dim` by the load of its hidden argument."""
+    from mlir import ir
+
+    offset, kind, step = BLOCK if op.name == "gpu.block_dim" else GRID
+    axis = "xyz".index(str(op.attributes["dimension"]).removeprefix("#gpu<dim ").removesuffix(">"))
+    segments = ir.DenseI32ArrayAttr.get([0, 0])
+    base = builder.op(
+        "llvm.call_intrinsic",
+        [],
+        POINTER,
+        intrin=ir.StringAttr.get("llvm.amdgcn.implicitarg.ptr"),
+        op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
+        operandSegmentSizes=segments,
+    )
+    place = builder.op(
+        "llvm.getelementptr",
+        [base],
+        POINTER,
+        rawConstantIndices=ir.DenseI32ArrayAttr.get([offset + axis * step]),
+        elem_type=ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
+    )
+    alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), step)
+    size = builder.op("llvm.load", [place], kind, alignment=alignment)
+    op.results[0].replace_all_uses_with(builder.op("arith.index_castui", [size], ir.IndexType.get()))
