@@ -210,25 +210,37 @@ class _Run:
         return worker, memory
 
     def run(self) -> list[int]:
-        """Runs the workers to their end; what each returned. Ctrl-C stops them first, then goes on its way."""
+        """Runs the workers to their end; what each returned. Ctrl-C stops them first, then goes on its way.
+
+        A worker's thread holds on to this object, and so to the memory it works in, even past a second Ctrl-C.
+        """
         entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self.core["core run"])
         status = [0] * self.threads
+        # An event a worker: in Python before 3.13 a join that Ctrl-C interrupts takes the thread for finished.
+        ended = [threading.Event() for _ in status]
 
         def work(number: int) -> None:
-            status[number] = entry(ctypes.addressof(self.workers[number][0]))
+            try:
+                status[number] = entry(ctypes.addressof(self.workers[number][0]))
+            finally:
+                ended[number].set()
 
         threads = [threading.Thread(target=work, args=(n,), name=f"flylab-emulator-{n}") for n in range(self.threads)]
         try:
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                thread.join()
+            for event in ended:
+                event.wait()
         except BaseException:
             self.launch.stop = 1
+            for thread, event in zip(threads, ended, strict=True):
+                if thread.ident is not None:
+                    event.wait()
+            raise
+        finally:
             for thread in threads:
                 if thread.ident is not None:
                     thread.join()
-            raise
         return status
 
 
