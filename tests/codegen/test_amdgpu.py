@@ -103,7 +103,7 @@ def test_block_size_reaches_the_code_object() -> None:
 
 def test_bad_ir_is_refused() -> None:
     with pytest.raises(CompileError, match="LLVM refuses the IR"):
-        amdgpu.generate("define void @k( {", target("gfx942"))
+        amdgpu.assemble("define void @k( {", target("gfx942"))
 
 
 def test_what_is_not_lowered_is_named_before_it_can_end_the_process() -> None:
@@ -126,7 +126,7 @@ def test_readable_texts_leave_nothing_out_but_debug_data() -> None:
     assert [x.split(", !dbg")[0] for x in compiled.llvm.splitlines() if x.startswith("  ")] == [
         x for x in text.splitlines() if x.startswith("  ")
     ]
-    isa, links = amdgpu.readable(compiled.code.assembly, file)
+    isa, links = amdgpu.readable(compiled.isa.text, file)
     assert len(links) == len(isa.splitlines())
     assert ".loc" not in isa and ".debug" not in isa
     instructions = [str(i) for i in compiled.isa.kernels["my_kernel"].instructions]
