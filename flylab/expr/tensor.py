@@ -26,6 +26,8 @@ class Pointer:
         return CLASSES[self.spec.dtype.name]
 
     def __add__(self, offset: Any) -> Pointer:
+        if isinstance(offset, float) or (isinstance(offset, Numeric) and offset.dtype.is_float):
+            raise TraceError(f"a pointer moved by {offset!r} elements", hint="give an integer")
         moved = CLASSES["Int64"](offset)
         return Pointer(fly("add_offset", [self.value, moved.ir_value()], [Ptr(self.spec.dtype, self.spec.space)]))
 
@@ -109,6 +111,12 @@ class Tensor:
         from flylab.expr.vector import Vector
 
         self.store(Vector.filled(_elements(self, "fill"), number, self.dtype))
+
+    def __bool__(self) -> bool:
+        raise TraceError(f"{self!r} as a condition", hint="compare elements, or test `is None`")
+
+    def __iter__(self) -> Any:
+        raise TraceError(f"a `for` over {self!r}", hint="for i in range_constexpr(fx.size(t)): ... t[i]")
 
     def __getitem__(self, coord: Any) -> Any:
         return self._element(coord).load()[0]

@@ -6,6 +6,7 @@ the device.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from flylab import layout as algebra
@@ -135,7 +136,7 @@ def _refuse_runtime(tree: Any) -> None:
 def _static(tree: Any) -> Any:
     if isinstance(tree, tuple):
         return tuple(map(_static, tree))
-    return int(tree.value) if isinstance(tree, Numeric) else tree
+    return operator.index(tree) if isinstance(tree, Numeric) else tree
 
 
 def get_iter(tensor: Tensor) -> Pointer:

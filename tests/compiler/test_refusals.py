@@ -157,6 +157,10 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "CHANGELOG",
     ),
     "planned shared memory": ("fx.SharedAllocator()", 3, "fx.SharedAllocator is part of the language", "CHANGELOG"),
+    "tensor as a condition": ("if A:\n    pass", 3, "as a condition", "is None"),
+    "for over a tensor": ("for x in A:\n    pass", 3, "a `for` over", "range_constexpr"),
+    "pointer moved by a float": ("fx.get_iter(A) + 2.5", 3, "moved by 2.5", "integer"),
+    "layout of a float": ("fx.make_layout(fx.Float32(4.0), 1)", 3, "a Float32 as an index", "fx.Int32"),
     "buffer of a fragment": (
         "fx.rocdl.make_buffer_tensor(fx.make_rmem_tensor(4, fx.Float32))",
         3,
