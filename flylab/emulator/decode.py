@@ -99,15 +99,19 @@ def base_name(mnemonic: str) -> str:
     return mnemonic
 
 
+def source_line(kernel: IsaKernel, instruction: Instruction) -> SourceLine | None:
+    """The user's line that an instruction came from, or None where the assembly has no line table."""
+    if instruction.source is None:
+        return None
+    file, line, column = instruction.source
+    return SourceLine.of(file, line, column - 1 if column else None, function=kernel.name)
+
+
 def unknown(kernel: IsaKernel, instruction: Instruction, why: str) -> UnknownInstruction:
     """The error for an instruction that cannot be executed, with all that finds it."""
-    where = None
-    if instruction.source:
-        file, line, column = instruction.source
-        where = SourceLine.of(file, line, function=kernel.name)
     return UnknownInstruction(
         f"the software device cannot execute '{instruction.text}' of kernel '{kernel.name}' "
-        f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where)
+        f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=source_line(kernel, instruction))
 
 
 def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
@@ -178,9 +182,7 @@ class Decoder:
     def _source(self, slots: Slots, operand: Operand, type_name: str, select: str) -> Source:
         type_ = TYPES[type_name]
         if operand.kind == CONSTANT:
-            value = constant_bits(operand, type_.bits)
-            # A slot holds 32 bits at least; a 16-bit constant is sign-extended as the hardware does.
-            place = slots.put(value, 2 if type_.registers == 2 else 1)
+            place = slots.put(constant_bits(operand, type_.bits), type_.registers)
         elif operand.kind in (SCALAR, VECTOR):
             place = slots.put(self.registers.offset(operand, type_.registers))
         else:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import Buffer
+from flylab.emulator.decode import source_line
 from flylab.emulator.run import Dims, Geometry
 from flylab.emulator.state import DESCRIPTOR, MISALIGNED, PAST_END, TRAP, WAVE_SIZE, Worker
-from flylab.errors import DeviceError, OutOfBounds, SourceLine
+from flylab.errors import DeviceError, OutOfBounds
 
 
 def coordinates(number: int, shape: Dims) -> Dims:
@@ -18,14 +19,6 @@ def coordinates(number: int, shape: Dims) -> Dims:
     (3, 1, 0)
     """
     return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
-
-
-def source_line(kernel: IsaKernel, instruction: Instruction) -> SourceLine | None:
-    """The user's line that an instruction came from, or None where the assembly has no line table."""
-    if instruction.source is None:
-        return None
-    file, line, column = instruction.source
-    return SourceLine.of(file, line, column - 1 if column else None, function=kernel.name)
 
 
 def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: int,
