@@ -16,7 +16,7 @@ from flylab.emulator.table import PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row, Type
 HANDLER = "i32 @(ptr %r, ptr %v, ptr %s, ptr %w)"
 CHUNK = 16
 # A handler of more lines than this runs in steps of CHUNK lanes.
-LONG = 40
+LONG = 60
 DYNAMIC = 4
 
 

@@ -109,9 +109,10 @@ def source_line(kernel: IsaKernel, instruction: Instruction) -> SourceLine | Non
 
 def unknown(kernel: IsaKernel, instruction: Instruction, why: str) -> UnknownInstruction:
     """The error for an instruction that cannot be executed, with all that finds it."""
+    where = source_line(kernel, instruction)
     return UnknownInstruction(
         f"the software device cannot execute '{instruction.text}' of kernel '{kernel.name}' "
-        f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=source_line(kernel, instruction))
+        f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where)
 
 
 def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
