@@ -6,6 +6,7 @@ import functools
 import os
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from flylab.codegen.isa import Isa
@@ -28,26 +29,35 @@ def _llvm() -> Any:
 
 
 @dataclass(frozen=True)
-class Generated:
-    """What LLVM makes of a module: the assembly text, and the optimised IR that it was made from, as bitcode."""
+class Optimised:
+    """LLVM IR after LLVM's optimisation, as bitcode; the code of it is generated when it is asked for."""
 
-    assembly: str
     bitcode: bytes
     target: Target
     opt_level: int
 
+    def _emit(self, kind: str) -> Any:
+        # Emitting changes the module, so each starts from the bitcode.
+        module = _llvm().parse_bitcode(self.bitcode)
+        return getattr(_machine(self.target, self.opt_level), f"emit_{kind}")(module)
+
+    @cached_property
+    def assembly(self) -> str:
+        """The assembly text."""
+        return str(self._emit("assembly"))
+
+    @cached_property
     def object_code(self) -> bytes:
         """The relocatable ELF object; `hsaco.link` makes it loadable."""
-        module = _llvm().parse_bitcode(self.bitcode)
-        return bytes(_machine(self.target, self.opt_level).emit_object(module))
+        return bytes(self._emit("object"))
 
 
 def _machine(target: Target, opt_level: int) -> Any:
     return _llvm().Target.from_triple(TRIPLE).create_target_machine(cpu=target.arch, opt=opt_level)
 
 
-def generate(llvm_ir: str, target: Target, opt_level: int = 2) -> Generated:
-    """Optimise LLVM IR and generate code for a chip, both at `opt_level` (0 to 3).
+def optimise(llvm_ir: str, target: Target, opt_level: int = 2) -> Optimised:
+    """Optimise LLVM IR for a chip, at `opt_level` (0 to 3), which holds for the code generation too.
 
     Raises `CompileError` where LLVM refuses the IR.
     """
@@ -59,17 +69,14 @@ def generate(llvm_ir: str, target: Target, opt_level: int = 2) -> Generated:
             f"LLVM refuses the IR: {error}", hint="this is a fault of flylab: please report the kernel"
         ) from None
     module.triple = TRIPLE
-    machine = _machine(target, opt_level)
-    builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=opt_level))
+    builder = llvm.create_pass_builder(_machine(target, opt_level), llvm.PipelineTuningOptions(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
-    # Emitting changes the module, so it is kept as it is before.
-    bitcode = bytes(module.as_bitcode())
-    return Generated(str(machine.emit_assembly(module)), bitcode, target, opt_level)
+    return Optimised(bytes(module.as_bitcode()), target, opt_level)
 
 
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:
-    """The ISA of LLVM IR for a chip, as data: see `generate`."""
-    return Isa.parse(generate(llvm_ir, target, opt_level).assembly)
+    """The ISA of LLVM IR for a chip, as data: see `optimise`."""
+    return Isa.parse(optimise(llvm_ir, target, opt_level).assembly)
 
 
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
