@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.compiler.cells import SHARED, timed_cell
 from flylab.errors import SourceLine, TraceError
 
 
@@ -48,15 +50,35 @@ class Source:
 def read(function: Callable[..., Any]) -> Source:
     """The source of a function.
 
-    Raises `TraceError` where its text cannot be had (typed into a plain Python prompt, or made by `exec`).
+    Raises `TraceError` where its text cannot be had (typed into a plain Python prompt, or made by `exec`), or where
+    what stands there is not this function (its file was edited after the import).
     """
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    shared = code.co_filename in SHARED
+    lines = timed_cell(code) if shared else linecache.getlines(code.co_filename, function.__globals__)
     first = code.co_firstlineno
     if first > len(lines):
         raise TraceError(
             f"the source text of '{function.__name__}' cannot be found (it was defined in {code.co_filename!r})",
+            where=SourceLine(code.co_filename, first, function=function.__name__),
             hint="define it in a file or a notebook cell; for exec, register the text in linecache.cache",
         )
-    block = inspect.getblock(lines[first - 1 :])
-    return Source(function.__name__, code.co_filename, first, "".join(block).rstrip("\n"))
+    block = "".join(inspect.getblock(lines[first - 1 :])).rstrip("\n")
+    source = Source(function.__name__, code.co_filename, first, block)
+    if not _is_text_of(source, code):
+        raise TraceError(
+            f"line {first} of {code.co_filename} is not '{code.co_name}' any more: the file changed after its import",
+            where=SourceLine.of(code.co_filename, first),
+            hint="import it again: restart, or importlib.reload(module)",
+        )
+    return source
+
+
+def _is_text_of(source: Source, code: types.CodeType) -> bool:
+    try:
+        found = source.parse()
+    except SyntaxError:
+        return False
+    arguments = [a.arg for a in (*found.args.posonlyargs, *found.args.args, *found.args.kwonlyargs)]
+    count = code.co_argcount + code.co_kwonlyargcount
+    return found.name == code.co_name and len(arguments) == count
