@@ -14,7 +14,6 @@ from typing import Any
 from flylab.dtypes import BOOL, DTYPES, FLOAT, UINT, DType
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
-from flylab.expr.promotion import integer_range
 
 
 @dataclass(frozen=True)
@@ -124,20 +123,16 @@ def negate(a: Any, dtype: DType, lanes: int = 0) -> Any:
     return binary("-", constant(0, dtype, lanes), a, dtype, lanes)
 
 
-def _to_integer(a: Any, source: DType, target: DType, lanes: int) -> Any:
-    """A float as an integer, out of range the nearest: the chips do that by themselves for 32 bits."""
-    wide = target if target.bits > 32 else DTYPES["Int32" if target.signed else "Uint32"]
-    value = op("arith.fptosi" if target.signed else "arith.fptoui", [a], mlir_type(wide, lanes))
-    low, high = integer_range(target)
-    if target.bits < 32:
-        value = binary("max", value, constant(low, wide, lanes), wide, lanes)
-        value = binary("min", value, constant(high, wide, lanes), wide, lanes)
-        return convert(value, wide, target, lanes)
-    if target.bits > 32:
-        for symbol, bound, result in (("<=", low, low), (">=", high + 1, high), ("!=", None, 0)):
-            outside = compare(symbol, a, a if bound is None else constant(bound, source, lanes), source, lanes)
-            value = select(outside, constant(result, target, lanes), value, target, lanes)
-    return value
+def _to_integer(a: Any, target: DType, lanes: int) -> Any:
+    """A float as an integer, out of range the nearest. LLVM's plain conversions are undefined there."""
+    from mlir import ir
+
+    attributes = {
+        "intrin": ir.StringAttr.get(f"llvm.fpto{'s' if target.signed else 'u'}i.sat"),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
+    }
+    return op("llvm.call_intrinsic", [a], mlir_type(target, lanes), attributes)
 
 
 def convert(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
@@ -163,7 +158,7 @@ def convert(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
             return convert(middle, DTYPES["Float32"], target, lanes)
         return op("arith.truncf" if source.bits > target.bits else "arith.extf", [a], kind)
     if source.is_float:
-        return _to_integer(a, source, target, lanes)
+        return _to_integer(a, target, lanes)
     if target.is_float:
         return op("arith.sitofp" if source.signed else "arith.uitofp", [a], kind)
     if source.bits > target.bits:
