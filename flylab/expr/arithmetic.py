@@ -14,6 +14,8 @@ from typing import Any
 from flylab.dtypes import BOOL, DTYPES, FLOAT, UINT, DType
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.promotion import integer_range
+from flylab.expr.state import current_kernel
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,13 @@ def refuse(symbol: str, dtype: DType) -> TraceError:
     return TraceError(f"{dtype} has no operator '{symbol}'", hint=hint)
 
 
-def binary(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
-    """The operation `a symbol b` on two values of one format (scalars, or vectors of `lanes`)."""
+def binary(
+    symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0, divisor: tuple[int, int] | None = None
+) -> Any:
+    """The operation `a symbol b` on two values of one format (scalars, or vectors of `lanes`).
+
+    `divisor` is the least and greatest value that `b` can have, where that is known.
+    """
     row = BINARY[symbol]
     name = row.float if dtype.kind == FLOAT else row.unsigned if dtype.kind in (UINT, BOOL) else row.signed
     if not name or (dtype.kind == BOOL and symbol not in "&|^"):
@@ -73,9 +80,33 @@ def binary(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
             f"arithmetic in {dtype} is not part of the hardware",
             hint="convert with .to(fx.Float32), compute, and convert back",
         )
+    if symbol in ("//", "%"):
+        b = _safe_divisor(a, b, dtype, lanes, divisor or integer_range(dtype))
     if name in ("floordiv", "floormod"):
         return _floor(name, a, b, dtype, lanes)
     return op(name, [a, b], mlir_type(dtype, lanes))
+
+
+def _safe_divisor(a: Any, b: Any, dtype: DType, lanes: int, bounds: tuple[int, int]) -> Any:
+    """The divisor, but 1 where it is 0 or where the quotient would not fit (the least integer by -1, which wraps to 1).
+
+    LLVM takes a division as proof that neither is so, and would drop a program's own test of it. A launcher divides on
+    the host, where a divisor of 0 is an error.
+    """
+    if current_kernel() is None:
+        return b
+    boolean = DTYPES["Boolean"]
+    unsafe = []
+    if bounds[0] <= 0 <= bounds[1]:
+        unsafe.append(compare("==", b, constant(0, dtype, lanes), dtype, lanes))
+    if dtype.signed and bounds[0] <= -1 <= bounds[1]:
+        minus_one = compare("==", b, constant(-1, dtype, lanes), dtype, lanes)
+        least = compare("==", a, constant(integer_range(dtype)[0], dtype, lanes), dtype, lanes)
+        unsafe.append(binary("&", minus_one, least, boolean, lanes))
+    if not unsafe:
+        return b
+    condition = unsafe[0] if len(unsafe) == 1 else binary("|", unsafe[0], unsafe[1], boolean, lanes)
+    return select(condition, constant(1, dtype, lanes), b, dtype, lanes)
 
 
 def _floor(name: str, a: Any, b: Any, dtype: DType, lanes: int) -> Any:

@@ -230,7 +230,8 @@ def binary(symbol: str, a: Any, b: Any) -> Numeric:
     bounds = None if dtype.is_float or dtype.kind == BOOL else result_bounds(symbol, x, y, dtype)
     non_negative = symbol in ("//", "%") and all(lower_bound(v) >= 0 for v in (x, y))
     rule = DTYPES["Uint" + dtype.name.removeprefix("Int")] if non_negative and dtype.signed else dtype
-    return cls(arithmetic.binary(symbol, x.ir_value(), y.ir_value(), rule), bounds=bounds)
+    divisor = interval(y) if symbol in ("//", "%") else None
+    return cls(arithmetic.binary(symbol, x.ir_value(), y.ir_value(), rule, divisor=divisor), bounds=bounds)
 
 
 def compare(symbol: str, a: Any, b: Any) -> Numeric:

@@ -11,7 +11,7 @@ from flylab.errors import NotSupportedError, TraceError
 from flylab.expr import arithmetic, folding
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, as_numeric, is_mlir_value, numeric_class, unify
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval, is_mlir_value, numeric_class, unify
 from flylab.expr.operators import install
 from flylab.expr.promotion import promote
 
@@ -194,9 +194,11 @@ class Vector:
         if x.dtype.dtype.kind == BOOL and symbol not in "&|^":
             x, y = x.to(CLASSES["Int32"]), y.to(CLASSES["Int32"])
         dtype = x.dtype.dtype
+        divisor = None
         if not isinstance(b, Vector) and as_numeric(b).is_static:
             folding.check_right(symbol, as_numeric(b).value, dtype)
-        return Vector(arithmetic.binary(symbol, x.value, y.value, dtype, x.numel), x.shape, x.dtype)
+            divisor = interval(as_numeric(b))
+        return Vector(arithmetic.binary(symbol, x.value, y.value, dtype, x.numel, divisor), x.shape, x.dtype)
 
     @staticmethod
     def compared(symbol: str, a: Any, b: Any) -> Vector:
