@@ -12,52 +12,7 @@ user's source (when there is one) and one way to mend it, and prints as
 
 from __future__ import annotations
 
-import linecache
-import sys
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class SourceLine:
-    """A place in the user's source: a file (or notebook cell), a line counted from 1, and optional columns from 0.
-
-    >>> print(SourceLine("k.py", 18, "x = y", function="f"))
-    k.py, line 18, in f
-        x = y
-    """
-
-    file: str
-    line: int
-    text: str = ""
-    column: int | None = None
-    end_column: int | None = None
-    function: str | None = None
-
-    @classmethod
-    def of(cls, file: str, line: int, column: int | None = None, end_column: int | None = None,
-           function: str | None = None) -> SourceLine:
-        """The place with its text, read from the file or from linecache (cells, `exec`)."""
-        return cls(file, line, linecache.getline(file, line).rstrip("\n"), column, end_column, function)
-
-    def __str__(self) -> str:
-        place = cell_name(self.file) or self.file
-        where = f"{place}, line {self.line}" + (f", in {self.function}" if self.function else "")
-        if not self.text.strip():
-            return where
-        lines = [where, "    " + self.text.strip()]
-        if self.column is not None and self.end_column is not None and self.end_column > self.column:
-            indent = len(self.text) - len(self.text.lstrip())
-            # A statement of several lines is underlined to the end of its first.
-            width = min(self.end_column, len(self.text)) - self.column
-            lines.append("    " + " " * (self.column - indent) + "^" * max(width, 1))
-        return "\n".join(lines)
-
-
-def cell_name(file: str) -> str | None:
-    """`cell In[3]` for the file name of a notebook cell; None for any other file."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    named = shell.compile.format_code_name(file) if shell is not None else None
-    return f"cell {named[1]}" if named and named[0] == "Cell" else None
+from flylab.places import SourceLine, of_traceback
 
 
 class FlylabError(Exception):
@@ -78,8 +33,7 @@ class FlylabError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows: the error in the user's words, without the frames inside flylab."""
-        if self.where is None:
-            raise AttributeError("an error without a place shows Python's traceback")
+        self.at(of_traceback(self.__traceback__))
         return [f"\x1b[31m{type(self).__name__}\x1b[39m: {self}"]
 
     def at(self, where: SourceLine | None) -> FlylabError:

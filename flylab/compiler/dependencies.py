@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.compiler.kernel import Method, TracedFunction
-from flylab.expr.location import is_own
+from flylab.places import is_own
 
 MISSING = object()
 MAX_DEPTH = 4

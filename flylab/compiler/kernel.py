@@ -11,9 +11,9 @@ from flylab.compiler import source as sources
 from flylab.compiler.inspection import Inspectable
 from flylab.compiler.signature import Signature
 from flylab.errors import TraceError
-from flylab.expr.location import here
 from flylab.expr.state import current_kernel
 from flylab.expr.typing import Stream
+from flylab.places import here
 
 
 class TracedFunction(Inspectable):

@@ -17,9 +17,10 @@ from functools import cached_property
 from typing import Any
 
 from flylab.compiler.source import Source
-from flylab.errors import NotSupportedError, SourceLine, TraceError
+from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.numeric import Numeric
 from flylab.expr.vector import Vector
+from flylab.places import SourceLine
 
 # Statements that mean while tracing what they mean in Python.
 PLAIN = (

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.dtypes import BOOL
-from flylab.errors import ArgumentError, SourceLine, TraceError
+from flylab.errors import ArgumentError, TraceError
 from flylab.expr.numeric import Numeric
 from flylab.expr.promotion import integer_range, promote
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Constexpr, Stream
+from flylab.places import SourceLine
 
 TENSOR, NUMBER, CONSTEXPR, STREAM, INFERRED = "tensor", "number", "constexpr", "stream", "inferred"
 

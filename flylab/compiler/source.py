@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.compiler.cells import SHARED, timed_cell
-from flylab.errors import SourceLine, TraceError
+from flylab.errors import TraceError
+from flylab.places import SourceLine
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
 from flylab.errors import FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
-from flylab.expr.location import mlir_location, of_traceback
+from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric, numeric_class
 from flylab.expr.state import KernelState, tracing
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Stream
+from flylab.places import of_traceback
 from flylab.targets import Target
 
 KERNEL_MODULE = "kernels"

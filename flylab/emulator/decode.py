@@ -13,7 +13,8 @@ from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
 from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, Operand, OperandError, constant_bits, parse_operand
 from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
-from flylab.errors import SourceLine, UnknownInstruction
+from flylab.errors import UnknownInstruction
+from flylab.places import SourceLine
 
 SUFFIXES = ("_e32", "_e64", "_sdwa")
 _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}

@@ -8,7 +8,8 @@ from typing import Any
 
 from flylab.dialect.operations import build
 from flylab.dtypes import DType
-from flylab.errors import CompileError, SourceLine
+from flylab.errors import CompileError
+from flylab.places import SourceLine
 
 
 @dataclass(frozen=True)

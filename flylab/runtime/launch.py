@@ -12,7 +12,7 @@ from flylab.compiler.jit import Launcher
 from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
-from flylab.expr.location import of_traceback
+from flylab.places import of_traceback
 from flylab.runtime import emulated
 from flylab.runtime.arguments import Bound, Memory, bind, pack_number
 from flylab.runtime.compiled import Compiled, build

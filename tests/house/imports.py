@@ -12,18 +12,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BASE = frozenset({"errors", "targets", "dtypes", "settings", ""})  # "" is flylab itself, for its version
+BASE = frozenset({"places", "errors", "targets", "dtypes", "settings", ""})  # "" is flylab itself, for its version
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
 # The units that each unit may import, itself aside. Arrows never reverse.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "": frozenset(),
-    "errors": frozenset(),
-    "targets": frozenset({"errors"}),
+    "places": frozenset(),
+    "errors": frozenset({"places"}),
+    "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),
     "settings": frozenset({"errors"}),
-    "layout": frozenset({"errors"}),
+    "layout": frozenset({"errors", "places"}),
     "atoms": BASE | {"layout"},
     "dialect": BASE | {"layout", "atoms"},
     "expr": BASE | {"layout", "atoms", "dialect"},

@@ -1,0 +1,120 @@
+"""Where something happened in the user's source: lines of files and notebook cells, and the frames that count.
+
+What counts is the innermost frame that is neither flylab's nor Python's own.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from dataclasses import dataclass
+from types import CodeType, FrameType, TracebackType
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_KERNELS = os.path.join(_HERE, "kernels") + os.sep
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_own_file: dict[str, bool] = {}
+_spans: dict[CodeType, list[tuple[int | None, int | None, int | None, int | None]]] = {}
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A place in the user's source: a file (or notebook cell), a line counted from 1, and optional columns from 0.
+
+    >>> print(SourceLine("k.py", 18, "x = y", function="f"))
+    k.py, line 18, in f
+        x = y
+    """
+
+    file: str
+    line: int
+    text: str = ""
+    column: int | None = None
+    end_column: int | None = None
+    function: str | None = None
+
+    @classmethod
+    def of(cls, file: str, line: int, column: int | None = None, end_column: int | None = None,
+           function: str | None = None) -> SourceLine:
+        """The place with its text, read from the file or from linecache (cells, `exec`)."""
+        return cls(file, line, linecache.getline(file, line).rstrip("\n"), column, end_column, function)
+
+    def __str__(self) -> str:
+        place = cell_name(self.file) or self.file
+        where = f"{place}, line {self.line}" + (f", in {self.function}" if self.function else "")
+        if not self.text.strip():
+            return where
+        lines = [where, "    " + self.text.strip()]
+        if self.column is not None and self.end_column is not None and self.end_column > self.column:
+            indent = len(self.text) - len(self.text.lstrip())
+            # A statement of several lines is underlined to the end of its first.
+            width = min(self.end_column, len(self.text)) - self.column
+            lines.append("    " + " " * (self.column - indent) + "^" * max(width, 1))
+        return "\n".join(lines)
+
+
+def cell_name(file: str) -> str | None:
+    """`cell In[3]` for the file name of a notebook cell; None for any other file."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    return f"cell {named[1]}" if named and named[0] == "Cell" else None
+
+
+def is_own(filename: str) -> bool:
+    """True for a file of flylab itself; the kernels that ship with it count as a user's."""
+    own = _own_file.get(filename)
+    if own is None:
+        own = filename.startswith(_HERE) and not filename.startswith(_KERNELS)
+        _own_file[filename] = own
+    return own
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of user code on this thread's stack, or None."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _is_passed_over(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_passed_over(frame: FrameType) -> bool:
+    """True for frames of flylab, of Python's own library, and of code that a library generated (dataclasses)."""
+    file = frame.f_code.co_filename
+    if file == "<string>":
+        return str(frame.f_globals.get("__name__")).startswith("flylab.")
+    return is_own(file) or file.startswith(("<frozen", _LIBRARY)) and "-packages" not in file
+
+
+def position(code: CodeType, instruction: int, fallback: int) -> tuple[int, int | None, int | None]:
+    """Line, first column and last column (None where not known) of a byte code instruction."""
+    spans = _spans.get(code)
+    if spans is None:
+        spans = _spans[code] = list(code.co_positions())
+    line, end_line, column, end_column = spans[instruction // 2]
+    if line is None:
+        return fallback, None, None
+    if end_line != line and column is not None:
+        end_column = 10_000  # The statement goes on: underline to the end of this line.
+    return line, column, end_column
+
+
+def here() -> SourceLine | None:
+    """The user's line that is running now."""
+    frame = user_frame()
+    return None if frame is None else _source_line(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _source_line(code: CodeType, instruction: int, fallback: int) -> SourceLine:
+    line, column, end_column = position(code, instruction, fallback)
+    return SourceLine.of(code.co_filename, line, column, end_column, code.co_name)
+
+
+def of_traceback(traceback: TracebackType | None) -> SourceLine | None:
+    """The innermost line of user code that an exception passed through."""
+    found = None
+    while traceback is not None:
+        if not _is_passed_over(traceback.tb_frame):
+            found = (traceback.tb_frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return None if found is None else _source_line(*found)
