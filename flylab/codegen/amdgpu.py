@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from flylab.codegen.isa import Isa
-from flylab.codegen.llvm import unescaped
+from flylab.codegen.strings import files_of
 from flylab.errors import CompileError, ToolchainError
 from flylab.targets import Target
 
@@ -79,12 +77,9 @@ def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:
     return Isa.parse(optimise(llvm_ir, target, opt_level).assembly)
 
 
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-
-
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
     """Assembly text without debug sections and directives, and for each line the line in the Python file `file`."""
-    files: dict[str, str] = {}
+    files: dict[int, str] = {}
     kept: list[str] = []
     lines: list[int | None] = []
     current: int | None = None
@@ -97,9 +92,9 @@ def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
         elif first in (".text", ".amdgpu_metadata"):
             in_debug = False
         if first == ".file":
-            files[words[1]] = os.path.join(*(unescaped(part, 8) for part in _QUOTED.findall(line)))
+            files.update(files_of(line))
         if first == ".loc":
-            current = int(words[2]) if files.get(words[1]) == file and words[2] != "0" else None
+            current = int(words[2]) if files.get(int(words[1])) == file and words[2] != "0" else None
         if (
             in_debug
             or first in (".file", ".loc", ".p2alignl", ".fill")

@@ -6,7 +6,6 @@ hand-written listing works as well, as long as it has a `.amdgcn_target` and an 
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Any
 
 from flylab.codegen.encoding import size_of
 from flylab.codegen.metadata import read_metadata
+from flylab.codegen.strings import files_of
 from flylab.errors import CompileError
 from flylab.targets import Target, target
 
@@ -150,7 +150,6 @@ _LINE = re.compile(r"\s*(?:([\w.$@]+):(?!:))?\s*(.*)$")
 _SPLIT = re.compile(r",(?![^\[(]*[\])])")
 _MODIFIER = re.compile(r"\s+(?![^\[(]*[\])])")
 _COMMENT = re.compile(r"\s*(?:;|//).*$")
-_FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
 
 
@@ -216,10 +215,7 @@ class _Reader:
                 number, line, column = (int(g or 0) for g in found.groups())
                 self.source = (self.files.get(number, f"file {number}"), line, column) if line else None
         elif word == ".file":
-            found = _FILE.match(text.replace("\t", " "))
-            if found:
-                path = os.path.join(found[2], found[3]) if found[3] is not None else found[2]
-                self.files[int(found[1])] = path
+            self.files.update(files_of(text))
         elif word == ".amdhsa_kernel":
             self.function, self.descriptor = "", rest
             self.descriptors[rest] = {}

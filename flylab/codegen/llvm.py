@@ -6,6 +6,7 @@ import os
 import re
 from typing import Any
 
+from flylab.codegen.strings import unescaped
 from flylab.errors import CompileError
 
 
@@ -32,17 +33,6 @@ _PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+),.* scope: (!\d+)", re.M
 _SCOPE = re.compile(r"^(!\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlockFile)\(.*\bfile: (!\d+)", re.M)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*)", directory: "(.*)"', re.M)
 _USE = re.compile(r",? !dbg (!\d+)")
-
-
-def unescaped(text: str, base: int = 16) -> str:
-    r"""A string as LLVM prints it, as it was; `\xx` (in assembly `\ooo`, base 8) is a byte that is no plain ASCII.
-
-    >>> unescaped(r"gr\C3\BC\C3\9Fe.py")
-    'grüße.py'
-    """
-    code = rb"[0-7]{3}" if base == 8 else rb"[0-9A-Fa-f]{2}"
-    raw = re.sub(rb'\\(?:([\\"])|(%b))' % code, lambda m: m[1] or bytes([int(m[2], base)]), text.encode())
-    return raw.decode(errors="replace")
 
 
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:

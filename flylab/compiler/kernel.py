@@ -59,6 +59,16 @@ class TracedFunction(Inspectable):
         rest = {n: v for n, v in arguments.items() if n not in positional}
         return self._callable(*(arguments[n] for n in positional), **rest)
 
+    def run_for_effect(self, arguments: dict[str, Any]) -> None:
+        """Run it as a kernel or launcher runs. Raises `TraceError` where it returns a value, at that line."""
+        if self.run(arguments) is not None:
+            kind = {"kernel": "kernel", "jit": "launcher"}[self.decorator]
+            raise TraceError(
+                f"{kind} '{self.name}' returns a value",
+                where=self.rewritten.first_return() or self.signature.where(),
+                hint=f"a {kind} writes its results into tensors",
+            )
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self

@@ -73,6 +73,21 @@ class Rewritten:
             lines[mine.lineno - 1] = original.lineno
         return tuple(lines)
 
+    def first_return(self) -> SourceLine | None:
+        """The line of the first `return` with a value, those of nested functions aside."""
+        found: list[ast.Return] = []
+        todo: list[ast.AST] = list(self.tree.body)
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.Return) and node.value is not None:
+                found.append(node)
+            if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+                todo.extend(ast.iter_child_nodes(node))
+        if not found:
+            return None
+        first = min(found, key=lambda node: node.lineno)
+        return SourceLine.of(self.source.file, first.lineno, first.col_offset, first.end_col_offset, self.source.name)
+
     def __str__(self) -> str:
         return self.text
 

@@ -83,12 +83,7 @@ class Trace:
         with ir.InsertionPoint(block):
             values = iter(block.arguments)
             bound = {a.name: _host_value(a, values) for a in self.result.arguments}
-            if launcher.run(bound) is not None:
-                raise TraceError(
-                    f"launcher '{launcher.name}' returns a value",
-                    where=launcher.signature.where(),
-                    hint="a launcher writes its results into tensors",
-                )
+            launcher.run_for_effect(bound)
             op("func.return", [], loc=_end(launcher))
         self._check_calls()
         if not self.result.kernels:
@@ -167,12 +162,7 @@ class Trace:
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
         with ir.InsertionPoint(block), tracing(KernelState(symbol, known)):
             values = iter(block.arguments)
-            if kernel.run({a.name: _host_value(a, values) for a, _ in arguments}) is not None:
-                raise TraceError(
-                    f"kernel '{kernel.name}' returns a value",
-                    where=kernel.signature.where(),
-                    hint="a kernel writes its results into tensors",
-                )
+            kernel.run_for_effect({a.name: _host_value(a, values) for a, _ in arguments})
             op("gpu.return", [], loc=_end(kernel))
 
     def _launch_func(

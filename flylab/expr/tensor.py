@@ -12,7 +12,7 @@ from flylab.layout import Layout, size
 
 
 class Pointer:
-    """A typed pointer; `p + n` moves it by n elements."""
+    """A typed pointer: `p + n` moves it by n elements, `p[n]` reads and writes the element there."""
 
     __slots__ = ("value", "spec")
 
@@ -30,6 +30,16 @@ class Pointer:
             raise TraceError(f"a pointer moved by {offset!r} elements", hint="give an integer")
         moved = CLASSES["Int64"](offset)
         return Pointer(fly("add_offset", [self.value, moved.ir_value()], [Ptr(self.spec.dtype, self.spec.space)]))
+
+    def _element(self, offset: Any) -> Tensor:
+        moved = self + offset
+        return Tensor(fly("make_view", [moved.value], [MemRef(self.spec.dtype, self.spec.space, Layout(1, 0))]))
+
+    def __getitem__(self, offset: Any) -> Any:
+        return self._element(offset).load()[0]
+
+    def __setitem__(self, offset: Any, number: Any) -> None:
+        self._element(offset).fill(number)
 
     def __repr__(self) -> str:
         return f"Pointer({self.spec})"

@@ -1,5 +1,7 @@
 """B = A, element by element: the shortest kernel that moves data through registers."""
 
+from flylab.kernels.common.tiles import same_shape, whole_tiles
+
 import flylab.compiler as flyc
 import flylab.expr as fx
 
@@ -30,4 +32,6 @@ def vector_copy(A: fx.Tensor, B: fx.Tensor, VEC: fx.Constexpr[int] = 1, stream: 
     >>> bool((a == b).all())
     True
     """
-    vector_copy_kernel(A, B, VEC).launch(grid=(A.shape[0] // (BLOCK * VEC),), block=(BLOCK,), stream=stream)
+    same_shape(A=A, B=B)
+    tiles = whole_tiles(A.shape[0], BLOCK * VEC, "A")
+    vector_copy_kernel(A, B, VEC).launch(grid=(tiles,), block=(BLOCK,), stream=stream)

@@ -4,6 +4,8 @@
 plain function of vectors, which is a constant of the compilation.
 """
 
+from flylab.kernels.common.tiles import same_shape, whole_tiles
+
 import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.expr import gpu
@@ -87,13 +89,15 @@ def unary(recipe: fx.Constexpr, A: fx.Tensor, C: fx.Tensor, stream: fx.Stream = 
     >>> float(c[0]), float(c[-1])
     (0.0, 1.0)
     """
-    unary_kernel(A, C, recipe).launch(grid=(A.shape[0] // TILE,), block=(BLOCK,), stream=stream)
+    same_shape(A=A, C=C)
+    unary_kernel(A, C, recipe).launch(grid=(whole_tiles(A.shape[0], TILE, "A"),), block=(BLOCK,), stream=stream)
 
 
 @flyc.jit
 def binary(recipe: fx.Constexpr, A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, stream: fx.Stream = fx.Stream(None)):
     """C = recipe(A, B), for `mul` or a function like it."""
-    binary_kernel(A, B, C, recipe).launch(grid=(A.shape[0] // TILE,), block=(BLOCK,), stream=stream)
+    same_shape(A=A, B=B, C=C)
+    binary_kernel(A, B, C, recipe).launch(grid=(whole_tiles(A.shape[0], TILE, "A"),), block=(BLOCK,), stream=stream)
 
 
 @flyc.jit
@@ -101,4 +105,5 @@ def ternary(
     recipe: fx.Constexpr, A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor, stream: fx.Stream = fx.Stream(None)
 ):
     """D = recipe(A, B, C), for `fma` or a function like it."""
-    ternary_kernel(A, B, C, D, recipe).launch(grid=(A.shape[0] // TILE,), block=(BLOCK,), stream=stream)
+    same_shape(A=A, B=B, C=C, D=D)
+    ternary_kernel(A, B, C, D, recipe).launch(grid=(whole_tiles(A.shape[0], TILE, "A"),), block=(BLOCK,), stream=stream)

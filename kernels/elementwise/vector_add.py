@@ -5,6 +5,8 @@ a thread handles; copy it to registers, compute, copy it back. The wide form mov
 quarter of the instructions.
 """
 
+from flylab.kernels.common.tiles import same_shape, whole_tiles
+
 import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.expr import gpu
@@ -45,7 +47,9 @@ def vector_add(
     >>> float(c[3])
     6.0
     """
-    vector_add_kernel(A, B, C, VEC).launch(grid=(A.shape[0] // (BLOCK * VEC),), block=(BLOCK,), stream=stream)
+    same_shape(A=A, B=B, C=C)
+    tiles = whole_tiles(A.shape[0], BLOCK * VEC, "A")
+    vector_add_kernel(A, B, C, VEC).launch(grid=(tiles,), block=(BLOCK,), stream=stream)
 
 
 def reference(A, B):

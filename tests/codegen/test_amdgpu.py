@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import flylab.compiler as flyc
-from flylab.codegen import amdgpu, llvm
+from flylab.codegen import amdgpu, llvm, strings
 from flylab.errors import CompileError
 from flylab.targets import TARGETS, target
 from tests import samples
+from tests.kernels import reference_kernels
 from tests.samples import cell, compile_body
 
 A = np.zeros(1024, np.float32)
@@ -41,13 +42,13 @@ def test_products_and_sums_are_not_fused(level: int, chip: str, dtype: Any) -> N
 
 
 def test_denormals_are_kept() -> None:
-    descriptor = flyc.compile(samples.square, A, A, 1024).isa.kernels["elementwise_kernel"].descriptor
+    descriptor = flyc.compile(reference_kernels.square, A, A, 1024).isa.kernels["elementwise_kernel"].descriptor
     assert descriptor["float_denorm_mode_32"] == descriptor["float_denorm_mode_16_64"] == 3
 
 
 def test_wide_copies_are_single_instructions() -> None:
-    for launcher, size, word in ((samples.copy, 1024, "dword"), (samples.square, 1024, "dwordx4")):
-        compiled = flyc.compile(launcher, A, A, size)
+    for launcher, word in ((reference_kernels.layout_copy, "dword"), (reference_kernels.square, "dwordx4")):
+        compiled = flyc.compile(launcher, A, A, 1024)
         (kernel,) = compiled.isa.kernels.values()
         words = [i.mnemonic for i in kernel.instructions if i.mnemonic.startswith("global_")]
         assert words == [f"global_load_{word}", f"global_store_{word}"]
@@ -85,7 +86,7 @@ def test_copies_of_every_width(dtype: Any, bits: int, word: str, buffer: bool) -
 
 
 def test_block_size_reaches_the_code_object() -> None:
-    assert flyc.compile(samples.copy, A, A, 1024).isa.kernels["my_kernel"].max_workgroup == 256
+    assert flyc.compile(reference_kernels.layout_copy, A, A, 1024).isa.kernels["my_kernel"].max_workgroup == 256
     launch = cell("""
         @flyc.kernel
         def k(A: fx.Tensor):
@@ -118,7 +119,7 @@ def test_what_is_not_lowered_is_named_before_it_can_end_the_process() -> None:
 
 
 def test_readable_texts_leave_nothing_out_but_debug_data() -> None:
-    compiled = flyc.compile(samples.copy, A, A, 1024)
+    compiled = flyc.compile(reference_kernels.layout_copy, A, A, 1024)
     file = samples.__file__
     text, lines = llvm.readable(compiled.llvm, file)
     assert "!dbg" not in text and "DILocation" not in text
@@ -136,5 +137,5 @@ def test_readable_texts_leave_nothing_out_but_debug_data() -> None:
 
 
 def test_strings_of_llvm() -> None:
-    assert llvm.unescaped(r"a\5Cb\22") == 'a\\b"'
-    assert llvm.unescaped(r"a\\b \303\274", 8) == "a\\b ü"
+    assert strings.unescaped(r"a\5Cb\22") == 'a\\b"'
+    assert strings.unescaped(r"a\\b \303\274", 8) == "a\\b ü"

@@ -15,7 +15,7 @@ import flylab
 import flylab.compiler as flyc
 from flylab.codegen import hsaco
 from flylab.errors import ToolchainError
-from tests import samples
+from tests.kernels import reference_kernels
 
 A = np.zeros(1024, np.float32)
 EM_AMDGPU, ET_REL, ET_DYN = 224, 1, 3
@@ -57,7 +57,7 @@ def dynamic_symbols(elf: bytes) -> dict[str, int]:
 @pytest.mark.parametrize("chip", MACHINES)
 def test_object(chip: str) -> None:
     with flylab.use(chip):
-        compiled = flyc.compile(samples.copy, A, A, 1024)
+        compiled = flyc.compile(reference_kernels.layout_copy, A, A, 1024)
     found = header(compiled.object_code)
     assert (found["type"], found["machine"], found["flags"] & 0xFF) == (ET_REL, EM_AMDGPU, MACHINES[chip])
 
@@ -66,7 +66,7 @@ def test_object(chip: str) -> None:
 @pytest.mark.parametrize("chip", MACHINES)
 def test_linked_object(chip: str, tmp_path: Path) -> None:
     with flylab.use(chip):
-        compiled = flyc.compile(samples.copy, A, A, 1024)
+        compiled = flyc.compile(reference_kernels.layout_copy, A, A, 1024)
     path = compiled.save_hsaco(tmp_path / "k.hsaco")
     elf = path.read_bytes()
     found = header(elf)
@@ -87,7 +87,7 @@ def without_linkers(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(os.path.exists("/opt/rocm/llvm/bin/ld.lld"), reason="ROCm is on this machine")
 def test_a_sentence_where_there_is_no_linker(monkeypatch: pytest.MonkeyPatch) -> None:
     without_linkers(monkeypatch)
-    compiled = flyc.compile(samples.copy, A, A, 1024)
+    compiled = flyc.compile(reference_kernels.layout_copy, A, A, 1024)
     compiled.__dict__.pop("hsaco", None)
     with pytest.raises(ToolchainError, match="no linker for AMD code objects was found") as caught:
         compiled.hsaco  # noqa: B018

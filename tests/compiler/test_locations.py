@@ -16,7 +16,7 @@ from flylab.dialect.context import entered
 from flylab.passes.rewriter import operations, source_line
 from flylab.runtime.arguments import bind
 from flylab.targets import target
-from tests import samples
+from tests.kernels import reference_kernels
 from tests.samples import cell, kernel_of
 
 F32 = np.zeros(4096, np.float32)
@@ -46,9 +46,9 @@ def odd(A: fx.Tensor) -> None:
 
 
 CASES = {
-    "copy": (samples.copy, (F32, F32, 4096)),
-    "square": (samples.square, (F32, F32, 4096)),
-    "gemm": (samples.gemm, (MATRIX, MATRIX, MATRIX, 32, 32, 32)),
+    "copy": (reference_kernels.layout_copy, (F32, F32, 4096)),
+    "square": (reference_kernels.square, (F32, F32, 4096)),
+    "gemm": (reference_kernels.gemm, (MATRIX, MATRIX, MATRIX, 32, 32, 32)),
     "odd": (odd, (F32,)),
 }
 
@@ -69,7 +69,7 @@ def test_no_operation_without_a_line(name: str) -> None:
     for op in traced(launcher, args):
         where = source_line(op.location)
         assert where is not None, str(op)
-        assert where.file in (samples.__file__, __file__), (op.name, where)
+        assert where.file in (reference_kernels.__file__, __file__), (op.name, where)
         assert where.text.strip(), (op.name, where)
         count += 1
     assert count > 10

@@ -58,7 +58,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
     ),
     "yield": ("x = yield [1]", 3, "`yield`", "range_constexpr"),
     "match": ("match 3:\n    case 3:\n        pass", 3, "`Match` statements", "assignments"),
-    "returned value": ("return 3", 1, "kernel 'k' returns a value", "tensors"),
+    "returned value": ("x = 1\nif x:\n    return x", 5, "kernel 'k' returns a value", "tensors"),
     "wrong number format": (
         COPY + "t = fx.logical_divide(A, 4)\nr = fx.make_rmem_tensor(4, fx.Int32)\n"
         "fx.copy(atom, fx.slice(t, (None, 0)), r)",

@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 
 # Files that belong to a unit whose name they do not start with.
-PART_OF = {"codegen.encoding": "codegen.isa", "codegen.metadata": "codegen.isa"}
+PART_OF = {"codegen.encoding": "codegen.isa", "codegen.strings": "codegen.isa", "codegen.metadata": "codegen.isa"}
 
 # What a unit may import inside a function only, and why.
 MAY_IMPORT_LAZILY: dict[str, tuple[frozenset[str], str]] = {

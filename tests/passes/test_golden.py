@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import flylab.compiler as flyc
-from tests import samples
+from tests.kernels import reference_kernels
 from tests.samples import kernel_of
 
 F32 = np.zeros(2048, np.float32)
@@ -38,8 +38,8 @@ def body(text: str, array: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
-    "copy": lambda: (samples.copy, (F32, F32, 2048)),
-    "square": lambda: (samples.square, (F32, F32, 2048)),
+    "copy": lambda: (reference_kernels.layout_copy, (F32, F32, 2048)),
+    "square": lambda: (reference_kernels.square, (F32, F32, 2048)),
     "buffer": lambda: body(BUFFER, np.zeros(256, np.int32)),
     "scalar_f16": lambda: body(SCALAR, np.zeros(64, np.float16)),
     "scalar_bf16": lambda: body(SCALAR, np.zeros(64, ml_dtypes.bfloat16)),
@@ -72,5 +72,5 @@ def test_every_pass_of_ours_is_shown_here() -> None:
 
 def test_instructions_of_wide_copies(golden: Callable[[str, str], None]) -> None:
     """One load and one store of 128 bits a thread, unfused arithmetic between: the ISA of the 4-wide square."""
-    isa = flyc.compile(samples.square, F32, F32, 2048).isa.kernels["elementwise_kernel"]
+    isa = flyc.compile(reference_kernels.square, F32, F32, 2048).isa.kernels["elementwise_kernel"]
     golden("square_isa.txt", "".join(f"{i}\n" for i in isa.instructions))

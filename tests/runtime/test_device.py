@@ -15,7 +15,7 @@ import flylab.compiler as flyc
 from flylab import settings
 from flylab.errors import FlylabError, NotSupportedError
 from flylab.runtime.device import current, parse
-from tests import samples
+from tests.kernels import reference_kernels
 
 A = np.zeros(1024, np.float32)
 VARIABLES = ("FLYLAB_DEVICE", "FLYDSL_DEVICE", "ARCH", "FLYLAB_COMPILE_OPT_LEVEL", "FLYDSL_COMPILE_OPT_LEVEL")
@@ -48,10 +48,10 @@ def test_order_of_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_use_holds_until_the_next() -> None:
     try:
         assert repr(flylab.use("gfx950")) == "<device emulated:gfx950>"
-        assert str(flyc.compile(samples.copy, A, A, 1024).target) == "gfx950"
+        assert str(flyc.compile(reference_kernels.layout_copy, A, A, 1024).target) == "gfx950"
     finally:
         flylab.use(None)
-    assert str(flyc.compile(samples.copy, A, A, 1024).target) == "gfx942"
+    assert str(flyc.compile(reference_kernels.layout_copy, A, A, 1024).target) == "gfx942"
 
 
 def test_use_is_left_by_an_error() -> None:
@@ -81,7 +81,7 @@ def test_unknown_devices(spec: str, kind: type[FlylabError], words: str) -> None
 @pytest.mark.parametrize("name", ["FLYLAB_COMPILE_OPT_LEVEL", "FLYDSL_COMPILE_OPT_LEVEL"])
 def test_optimisation_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def length() -> int:
-        return len(flyc.compile(samples.square, A, A, 1024).isa.kernels["elementwise_kernel"].instructions)
+        return len(flyc.compile(reference_kernels.square, A, A, 1024).isa.kernels["elementwise_kernel"].instructions)
 
     assert settings.opt_level() == 2
     optimised = length()
@@ -90,7 +90,7 @@ def test_optimisation_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert length() > optimised
     monkeypatch.setenv(name, "fast")
     with pytest.raises(FlylabError, match="FLYLAB_COMPILE_OPT_LEVEL='fast'") as caught:
-        flyc.compile(samples.square, A, A, 1024)
+        flyc.compile(reference_kernels.square, A, A, 1024)
     assert "0, 1, 2 or 3" in (caught.value.hint or "")
 
 
@@ -99,7 +99,7 @@ def test_every_level_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> N
     for level in "0123":
         monkeypatch.setenv("FLYLAB_COMPILE_OPT_LEVEL", level)
         b = np.zeros_like(a)
-        samples.square(a, b, 1024)
+        reference_kernels.square(a, b, 1024)
         assert np.array_equal(b, a * a)
 
 
@@ -122,18 +122,18 @@ def test_flags(text: str, value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 SCRIPT = """
 import numpy as np
-from tests.samples import copy, square
+from tests.kernels.reference_kernels import layout_copy, square
 a = np.arange(1024, dtype=np.float32)
 b = np.zeros_like(a)
-copy(a, b, 1024)
-copy(a, b, 1024)
+layout_copy(a, b, 1024)
+layout_copy(a, b, 1024)
 square(a, b, 1024)
 print(b[3])
 """
 
 
 def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    root = Path(samples.__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("FLYLAB_", "FLYDSL_", "ARCH"))}
     return subprocess.run(
         [sys.executable, "-c", script], env={**kept, **environment}, cwd=root, text=True, capture_output=True
@@ -143,7 +143,7 @@ def run(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def test_dumps(tmp_path: Path) -> None:
     done = run(SCRIPT, FLYDSL_DUMP_IR="1", FLYLAB_DUMP_DIR=str(tmp_path / "d"))
     assert (done.returncode, done.stdout) == (0, "9.0\n"), done.stderr
-    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["copy", "square"]
+    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["layout_copy", "square"]
     files = sorted(p.name for p in (tmp_path / "d/square").iterdir())
     numbered = [f for f in files if f.endswith(".mlir")]
     assert [int(f[:2]) for f in numbered] == list(range(len(numbered))) and len(numbered) > 10
@@ -166,7 +166,7 @@ def test_compiling_from_threads() -> None:
 
     def one(size: int) -> bool:
         a, b = np.arange(size, dtype=np.float32), np.zeros(size, np.float32)
-        samples.square(a, b, size)
+        reference_kernels.square(a, b, size)
         return bool((a * a == b).all())
 
     with ThreadPoolExecutor(4) as pool:
@@ -174,7 +174,7 @@ def test_compiling_from_threads() -> None:
 
 
 def test_run_says_what_ran() -> None:
-    run = samples.copy(np.zeros(1024, np.float32), np.zeros(1024, np.float32), 1024)
+    run = reference_kernels.layout_copy(np.zeros(1024, np.float32), np.zeros(1024, np.float32), 1024)
     assert str(run.device) == "emulated:gfx942"
     assert len(run.reports) == 1
     assert "my_kernel" in repr(run) and "emulated" in repr(run)

@@ -13,7 +13,7 @@ from flylab.kernels.gemm import naive
 
 import flylab
 from flylab.errors import OutOfBounds
-from tests import samples
+from tests.kernels import reference_kernels
 from tests.samples import cell
 
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1.0, -1.0, 65504.0, 3.4e38, 1e-8]
@@ -106,7 +106,7 @@ def test_a_tail_without_a_guard_is_caught() -> None:
         def launch(A: fx.Tensor, B: fx.Tensor):
             my_kernel(A, B, 256).launch(grid=fx.ceildiv(A.shape[0], 256), block=256)
     """)
-    names["my_kernel"] = samples.my_kernel
+    names["my_kernel"] = reference_kernels.my_kernel
     with pytest.raises(OutOfBounds, match="a read of 4 bytes .* right after the end of 'A'"):
         names["launch"](np.zeros(1000, np.float32), np.zeros(1000, np.float32))
 

@@ -1,0 +1,30 @@
+"""Strings as LLVM writes them into IR and assembly."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+def unescaped(text: str, base: int = 16) -> str:
+    r"""A string as LLVM prints it, as it was; `\xx` (in assembly `\ooo`, base 8) is a byte that is no plain ASCII.
+
+    >>> unescaped(r"gr\C3\BC\C3\9Fe.py")
+    'grüße.py'
+    """
+    code = rb"[0-7]{3}" if base == 8 else rb"[0-9A-Fa-f]{2}"
+    raw = re.sub(rb'\\(?:([\\"])|(%b))' % code, lambda m: m[1] or bytes([int(m[2], base)]), text.encode())
+    return raw.decode(errors="replace")
+
+
+def files_of(directive: str) -> dict[int, str]:
+    r"""The number and the path that a `.file` directive defines; nothing for the form without a number.
+
+    >>> files_of(r'.file 1 "/srv/lab" "gr\303\274n.py"')
+    {1: '/srv/lab/grün.py'}
+    """
+    number = directive.split()[1]
+    parts = [unescaped(part, 8) for part in _QUOTED.findall(directive)]
+    return {int(number): os.path.join(*parts[:2])} if number.isdigit() and parts else {}

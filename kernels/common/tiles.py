@@ -1,0 +1,29 @@
+"""Cutting sizes into tiles, for launchers."""
+
+from __future__ import annotations
+
+from flylab.errors import ArgumentError
+
+
+def whole_tiles(size: int, tile: int, what: str) -> int:
+    """How many tiles a size has, where it must have a whole number of them.
+
+    >>> whole_tiles(4096, 1024, "A")
+    4
+
+    Raises `ArgumentError` where a part of a tile would be left over: a kernel without a guard would leave it out.
+    """
+    if size % tile:
+        below, above = size // tile * tile, -(-size // tile) * tile
+        raise ArgumentError(f"'{what}' has {size} elements, no whole number of tiles of {tile}",
+                            hint=f"pad it to {above}" + (f", or pass its first {below}" if below else ""))
+    return size // tile
+
+
+def same_shape(**tensors) -> None:
+    """Refuse tensors of different shapes: `same_shape(A=A, B=B)`. Raises `ArgumentError` naming them."""
+    (first, model), *others = tensors.items()
+    for name, tensor in others:
+        if tensor.shape != model.shape:
+            raise ArgumentError(f"'{first}' has shape {model.shape} and '{name}' {tensor.shape}",
+                                hint="pass tensors of one shape")
