@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 # What `flylab.NAME` reaches: a package, or an attribute of a module as "module:attribute".
 _LAZY = {
     "compiler": "flylab.compiler",
+    "device": "flylab.runtime.device:current",
     "errors": "flylab.errors",
     "expr": "flylab.expr",
     "kernels": "flylab.kernels",
@@ -37,4 +38,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return ["__version__", *_LAZY]

@@ -103,5 +103,5 @@ def of_numpy(numpy_dtype: Any) -> DType:
     for row in DTYPES.values():
         if name in (row.numpy_name, row.numpy_name.rstrip("_")):
             return row
-    known = ", ".join(d.numpy_name for d in DTYPES.values() if d.numpy_name)
+    known = ", ".join(d.numpy_name for d in DTYPES.values() if d.numpy_name and d.bits >= 8)
     raise FlylabError(f"flylab has no number format for numpy's {name!r}", hint=f"convert the array to one of {known}")

@@ -118,3 +118,19 @@ def of_traceback(traceback: TracebackType | None) -> SourceLine | None:
             found = (traceback.tb_frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
         traceback = traceback.tb_next
     return None if found is None else _source_line(*found)
+
+
+def user_part(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of flylab between the user's; all of it where flylab itself went wrong."""
+    entries: list[TracebackType] = []
+    entry = traceback
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    if not entries or is_own(entries[-1].tb_frame.f_code.co_filename):
+        return traceback
+    kept: TracebackType | None = None
+    for entry in reversed(entries):
+        if not is_own(entry.tb_frame.f_code.co_filename):
+            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept

@@ -21,13 +21,14 @@ class Setting:
     default: str
     meaning: str
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The variables that set it, the first of them first."""
+        return "FLYLAB_" + self.name, "FLYDSL_" + self.name
+
     def text(self) -> str:
         """The value: of `FLYLAB_<name>`, else of `FLYDSL_<name>`, else the default."""
-        for prefix in ("FLYLAB_", "FLYDSL_"):
-            value = os.environ.get(prefix + self.name)
-            if value is not None:
-                return value
-        return self.default
+        return next((os.environ[name] for name in self.names if name in os.environ), self.default)
 
     def flag(self) -> bool:
         """The value as a yes or no. Raises `FlylabError` for a word that is neither."""

@@ -62,6 +62,11 @@ def show(stages: list[Stage], what: str) -> Text:
     for stage in stages:
         if stage.name == what:
             return Text(stage.text)
+    if what in ("run", "pictures"):
+        raise FlylabError(
+            f"{what!r} is no text of the compiler",
+            hint="a launch returns the run: run = launch(...); run.show(); flylab.viz draws the pictures",
+        )
     raise FlylabError(
         f"nothing called {what!r} to show", hint="one of " + ", ".join([*WORDS, *(s.name for s in middle)])
     )

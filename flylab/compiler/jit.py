@@ -7,6 +7,15 @@ from typing import Any
 
 from flylab.compiler.kernel import Method, TracedFunction
 from flylab.errors import TraceError
+from flylab.places import user_part
+
+
+def _for_the_user(function: Callable[..., Any], *args: Any) -> Any:
+    """Call it; of an exception that the user's code raised, show the user's frames and not flylab's between them."""
+    try:
+        return function(*args)
+    except Exception as error:
+        raise error.with_traceback(user_part(error.__traceback__))
 
 
 class Launcher(TracedFunction):
@@ -28,7 +37,7 @@ class Launcher(TracedFunction):
             return self.run(self.signature.bind(args, named))
         from flylab.runtime.launch import call
 
-        return call(self, args, named)
+        return _for_the_user(call, self, args, named)
 
 
 def jit(function: Callable[..., Any] | None = None) -> Any:
@@ -50,4 +59,4 @@ def compile(launcher: Any, *args: Any, **named: Any) -> Any:
         raise TraceError(f"flyc.compile of {launcher!r}", hint="give an @flyc.jit function and its arguments")
     from flylab.runtime.launch import compile_only
 
-    return compile_only(launcher, args, named)
+    return _for_the_user(compile_only, launcher, args, named)

@@ -102,21 +102,38 @@ class Hooks:
             raise NotSupportedError(
                 f"a runtime {kind}: its condition is only known on the device, and this version of flylab has "
                 "control flow decided while tracing",
-                hint="choose without a branch: cond.select(a, b); or make the condition an fx.Constexpr",
+                hint=CONDITION_HINTS.get(kind, CHOOSE),
             )
         return value
 
     @staticmethod
     def iterate(iterable: Any) -> Any:
-        """What a `for` goes over. A plain `range` means a runtime loop, so only `range_constexpr` unrolls."""
+        """What a `for` goes over, where it is no direct call of `range`."""
         if isinstance(iterable, range):
-            raise NotSupportedError(
-                "a runtime `for` over range(...): this version of flylab has loops that unroll",
-                hint="unroll it: for i in range_constexpr(n)",
-            )
+            raise _device_loop()
         if _is_runtime(iterable) and not isinstance(iterable, Vector):
-            raise TraceError("a `for` over a value of the device", hint="loop over range_constexpr(n)")
+            raise TraceError("a `for` over a value of the device", hint="loop over fx.range_constexpr(n)")
         return iterable
+
+    @staticmethod
+    def iterate_call(function: Any, *args: Any, **named: Any) -> Any:
+        """What a `for` over a call goes over; `range` itself means a loop on the device, whatever its bounds are."""
+        if function is range:
+            raise _device_loop()
+        return Hooks.iterate(function(*args, **named))
+
+
+CHOOSE = "choose without a branch: cond.select(a, b); or make the condition an fx.Constexpr"
+CONDITION_HINTS = {"`and`": "combine conditions with &: (a < n) & (b < m)",
+                   "`or`": "combine conditions with |: (a < n) | (b < m)",
+                   "`not`": "turn a condition around with ~: ~(a < n)"}
+
+
+def _device_loop() -> NotSupportedError:
+    return NotSupportedError(
+        "a runtime `for`: range(...) means a loop on the device, and this version of flylab has loops that unroll",
+        hint="where the bounds are known while tracing: for i in fx.range_constexpr(n)",
+    )
 
 
 def _is_runtime(value: Any) -> bool:
@@ -152,7 +169,7 @@ class _Rewriter(ast.NodeTransformer):
             raise NotSupportedError(
                 "`yield` of loop-carried values: this version of flylab has loops that unroll",
                 where=self._where(node),
-                hint="unroll the loop with range_constexpr, and assign to plain variables",
+                hint="unroll the loop with fx.range_constexpr, and assign to plain variables",
             )
         return self.generic_visit(node)
 
@@ -165,6 +182,13 @@ class _Rewriter(ast.NodeTransformer):
             [],
         )
         return ast.fix_missing_locations(ast.copy_location(call, value))
+
+    def _hooked_call(self, hook: str, call: ast.Call) -> ast.expr:
+        """A call through a hook, which sees the function and its arguments before the call is made."""
+        call = self.generic_visit(call)  # type: ignore[assignment]
+        function = ast.Attribute(ast.Name(HOOK, ast.Load()), hook, ast.Load())
+        through = ast.Call(function, [call.func, *call.args], call.keywords)
+        return ast.fix_missing_locations(ast.copy_location(through, call))
 
     def visit_If(self, node: ast.If) -> Any:
         node.test = self._hooked("condition", node.test, "`if`")
@@ -196,7 +220,10 @@ class _Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_For(self, node: ast.For) -> Any:
-        node.iter = self._hooked("iterate", node.iter)
+        if isinstance(node.iter, ast.Call):
+            node.iter = self._hooked_call("iterate_call", node.iter)
+        else:
+            node.iter = self._hooked("iterate", node.iter)
         node.body = [self.visit(s) for s in node.body]
         node.orelse = [self.visit(s) for s in node.orelse]
         return node
@@ -230,6 +257,7 @@ def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[
     cells[HOOK] = types.CellType(Hooks)
     # A function that refers to itself finds the decorated one, which is in its globals or closure.
     closure = tuple(cells[name] if name in cells else types.CellType(original) for name in code.co_freevars)
+    code = code.replace(co_qualname=original.__code__.co_qualname)  # what a traceback calls it
     made = types.FunctionType(code, original.__globals__, original.__name__, original.__defaults__, closure)
     made.__kwdefaults__ = original.__kwdefaults__
     return made

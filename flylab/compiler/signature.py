@@ -31,7 +31,7 @@ class Parameter:
         shown = {
             TENSOR: "fx.Tensor",
             STREAM: "fx.Stream",
-            CONSTEXPR: f"fx.Constexpr[{_type_name(self.constexpr_type)}]",
+            CONSTEXPR: f"fx.{Constexpr(self.constexpr_type)}",
             INFERRED: "(no annotation)",
         }
         return f"{self.name}: {f'fx.{self.numeric.__name__}' if self.numeric else shown[self.kind]}"
@@ -69,10 +69,6 @@ class Parameter:
                 f"'{self}' gets {value!r} (a {type(value).__name__})",
                 hint=f"pass one of type {wanted.__name__}: it is a constant of the compilation",
             )
-
-
-def _type_name(kind: Any) -> str:
-    return getattr(kind, "__name__", str(kind))
 
 
 class Signature:

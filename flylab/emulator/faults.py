@@ -70,7 +70,8 @@ def _outside(address: int, size: int, instruction: Instruction, buffers: Sequenc
     else:
         how = f"its last {address + size - nearest.end} bytes are after the end"
     return (f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)",
-            "guard the access with the array's size, or copy through a buffer tensor, which clamps")
+            "launch no more threads than there is data, or see the tensor through fx.rocdl.make_buffer_tensor, "
+            "which reads 0 outside and drops writes")
 
 
 def _distance(buffer: Buffer, address: int, size: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
@@ -67,51 +68,38 @@ from flylab.expr.views import (
     make_layout,
     make_view,
     on_layout,
+    select,
     tiled_divide,
     zipped_divide,
 )
 from flylab.expr.views import slice_view as slice
+from flylab.layout import ComposedLayout, E, Layout, Swizzle
 
 # The layout algebra on static layouts, under its own names; a tensor stands for its layout.
-LAYOUT_NAMES = (
-    "make_shape",
-    "make_stride",
-    "make_coord",
-    "make_int_tuple",
-    "make_tile",
-    "make_ordered_layout",
-    "make_identity_layout",
-    "make_layout_tv",
-    "size",
-    "cosize",
-    "rank",
-    "depth",
-    "get",
-    "get_shape",
-    "get_stride",
-    "crd2idx",
-    "idx2crd",
-    "dice",
-    "coalesce",
-    "composition",
-    "complement",
-    "right_inverse",
-    "left_inverse",
-    "logical_product",
-    "zipped_product",
-    "tiled_product",
-    "flat_product",
-    "blocked_product",
-    "raked_product",
-    "select",
-    "take",
-    "group",
-    "append",
-    "prepend",
-    "ceil_div",
-    "shape_div",
-)
+LAYOUT_NAMES = """
+    make_shape make_stride make_coord make_int_tuple make_tile make_ordered_layout make_identity_layout
+    make_layout_tv size cosize rank depth get get_shape get_stride crd2idx idx2crd dice coalesce composition
+    complement right_inverse left_inverse logical_product zipped_product tiled_product flat_product blocked_product
+    raked_product take group append prepend ceil_div shape_div coshape coprofile elem_less equal filter get_1d_coord
+    get_flat_coord get_leaves get_scalar has_none int_tuple_add int_tuple_div int_tuple_mod int_tuple_mul
+    int_tuple_product int_tuple_product_each int_tuple_product_like int_tuple_sub make_composed_layout
+    make_fragment_layout_like make_layout_like recast_layout tile_to_shape
+""".split()
 globals().update({name: on_layout(getattr(_layout, name)) for name in LAYOUT_NAMES})
+
+
+for _name, _function in (("slice", slice), ("max", max), ("min", min)):
+    _function.__name__ = _function.__qualname__ = _name
+_HIDDEN = ("Any", "ModuleType", "LAYOUT_NAMES", "annotations", "on_layout")
+
+
+def __dir__() -> list[str]:
+    modules = (arith, gpu, rocdl)
+    return sorted(
+        name
+        for name, value in globals().items()
+        if not name.startswith("_") and name not in _HIDDEN and (not isinstance(value, ModuleType) or value in modules)
+    )
 
 
 def __getattr__(name: str) -> Any:

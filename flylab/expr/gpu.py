@@ -69,20 +69,24 @@ def grid_size(dim: str = "x") -> Int32:
 class Tuple3D:
     """The attribute spelling of an id or size: `thread_idx.x`, `.y`, `.z`."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "name")
 
-    def __init__(self, of: Any):
+    def __init__(self, name: str, of: Any):
+        self.name = name
         self._of = of
+
+    def __repr__(self) -> str:
+        return f"fx.{self.name}"
 
     x = property(lambda self: self._of("x"))
     y = property(lambda self: self._of("y"))
     z = property(lambda self: self._of("z"))
 
 
-thread_idx = Tuple3D(thread_id)
-block_idx = Tuple3D(block_id)
-block_dim = Tuple3D(block_size)
-grid_dim = Tuple3D(grid_size)
+thread_idx = Tuple3D("thread_idx", thread_id)
+block_idx = Tuple3D("block_idx", block_id)
+block_dim = Tuple3D("block_dim", block_size)
+grid_dim = Tuple3D("grid_dim", grid_size)
 
 
 def barrier() -> None:

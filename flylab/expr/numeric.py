@@ -101,9 +101,12 @@ class Numeric:
     def _known(self, use: str) -> Any:
         if self.is_static:
             return self.value
+        hint = "make it an fx.Constexpr parameter, or compute with it instead of asking for its value"
+        if self.dtype.kind == BOOL:
+            hint = "choose with cond.select(a, b), fx.max or fx.min; or compare fx.Constexpr values"
         raise TraceError(
             f"{name_of(self, 'this ' + str(self.dtype))} is only known on the device, and Python needs it now ({use})",
-            hint="make it an fx.Constexpr parameter, or compute with it instead of asking for its value",
+            hint=hint,
         )
 
     def __index__(self) -> int:

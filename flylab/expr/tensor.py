@@ -126,7 +126,7 @@ class Tensor:
         raise TraceError(f"{self!r} as a condition", hint="compare elements, or test `is None`")
 
     def __iter__(self) -> Any:
-        raise TraceError(f"a `for` over {self!r}", hint="for i in range_constexpr(fx.size(t)): ... t[i]")
+        raise TraceError(f"a `for` over {self!r}", hint="for i in fx.range_constexpr(fx.size(t)): ... t[i]")
 
     def __getitem__(self, coord: Any) -> Any:
         return self._element(coord).load()[0]

@@ -93,7 +93,7 @@ class Vector:
         if isinstance(index, Numeric) and not index.is_static:
             raise NotSupportedError(
                 f"indexing {name_of(self, 'a vector')} by a value known only on the device",
-                hint="loop over its elements with range_constexpr",
+                hint="loop over its elements with fx.range_constexpr",
             )
         try:
             i = operator.index(index)

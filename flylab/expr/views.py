@@ -6,13 +6,15 @@ the device.
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
 from flylab import layout as algebra
 from flylab.dialect.types import MemRef, Ptr
-from flylab.errors import NotSupportedError, TraceError
+from flylab.errors import LayoutError, NotSupportedError, TraceError
 from flylab.expr.emit import fly
+from flylab.expr.gpu import Tuple3D
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, is_mlir_value
 from flylab.expr.tensor import Pointer, Tensor
@@ -62,7 +64,14 @@ def slice_view(source: Any, coord: Any) -> Any:
         coord = coord[0]  # a tensor of rank 1 has the shape (n,)
     leaves: list[Numeric] = []
     text = _coordinate(coord, leaves)
-    rest, _ = algebra.slice_and_offset(source.layout, _zeros(coord))
+    try:
+        rest, _ = algebra.slice_and_offset(source.layout, _zeros(coord))
+    except LayoutError:
+        modes = len(source.layout.shape) if isinstance(source.layout.shape, tuple) else 1
+        raise TraceError(
+            f"coordinate {text} does not fit {name_of(source, 'the tensor')} {source.layout}",
+            hint=f"give an integer or None for each of its {modes} modes" if modes > 1 else "give one integer, or None",
+        ) from None
     if source.space != "buffer":  # a buffer's descriptor bounds it: reads outside give 0
         _check_bounds(source, coord, source.layout.shape)
     wide = any(leaf.dtype.bits > 32 for leaf in leaves)
@@ -84,10 +93,8 @@ def _coordinate(coord: Any, leaves: list[Numeric]) -> str:
         leaves.append(coord if coord.dtype.bits >= 32 else CLASSES["Int32"](coord))
         return "?"
     if isinstance(coord, bool) or not isinstance(coord, int):
-        raise TraceError(
-            f"{coord!r} in a coordinate",
-            hint="a coordinate holds integers, None for a mode to keep, or tuples of these",
-        )
+        hint = "a coordinate holds integers, None for a mode to keep, or tuples of these"
+        raise TraceError(f"{coord!r} in a coordinate", hint=f"{coord!r}.x?" if isinstance(coord, Tuple3D) else hint)
     return str(coord)
 
 
@@ -189,13 +196,20 @@ def make_buffer(tensor: Tensor, num_records: int) -> Tensor:
     return make_view(Pointer(pointer), spec.layout)
 
 
+def select(source: Any, indices: Any, *more: Any) -> Any:
+    """The modes of a tuple or layout with the given indices: `select((4, 8, 16), [0, 2])` is `(4, 16)`."""
+    if more:
+        raise TraceError("fx.select picks modes: fx.select(tuple, indices)",
+                         hint="a choice by a condition is cond.select(a, b), or fx.arith.select(cond, a, b)")
+    return on_layout(algebra.select)(source, indices)
+
+
 def on_layout(rule: Any) -> Any:
     """A function of `flylab.layout` that also takes a tensor, and means its layout."""
 
+    @functools.wraps(rule)
     def query(first: Any, *rest: Any, **named: Any) -> Any:
         args = [a.layout if isinstance(a, Tensor) else a for a in (first, *rest)]
         return rule(*args, **named)
 
-    query.__name__ = query.__qualname__ = rule.__name__
-    query.__doc__ = rule.__doc__
     return query

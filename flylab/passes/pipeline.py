@@ -38,7 +38,7 @@ STEPS: tuple[Pass | Upstream, ...] = (
     AtomCallToSsaForm(),
     PromoteRegmem(),
     ConvertFlyToRocdl(),
-    Upstream("canonicalize", "canonicalize"),
+    Upstream("canonicalize-2", "canonicalize"),
     Upstream(
         "convert-scf-to-cf, cse, convert-gpu-to-rocdl",
         "gpu.module(convert-scf-to-cf,cse,convert-gpu-to-rocdl{{chipset={arch} runtime=HIP}})",

@@ -68,7 +68,7 @@ def _known_offset(op: Any) -> int:
         raise CompileError(
             "a fragment in registers is indexed by a value only known on the device, and registers cannot be",
             where=source_line(op.location),
-            hint="index it by numbers known while tracing (range_constexpr)",
+            hint="index it by numbers known while tracing (fx.range_constexpr)",
         )
     return int(ir.IntegerAttr(maker.attributes["value"]).value)
 

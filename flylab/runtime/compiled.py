@@ -21,6 +21,8 @@ from flylab.passes.host import Launch
 from flylab.passes.recording import Stage
 from flylab.targets import Target
 
+_dumped: set[Path] = set()
+
 
 @dataclass
 class Compiled:
@@ -100,17 +102,24 @@ class Compiled:
         return show(list(self.stages()), what)
 
     def dump(self, folder: Path) -> Path:
-        """Write a numbered `.mlir` for each stage, the LLVM IR and `final_isa.s` in a new folder below `folder`."""
+        """Write a numbered `.mlir` for each stage, the LLVM IR and `final_isa.s` below `folder`; the folder written.
+
+        Its name is the launcher's, with a number for the next compilations of this process; what an earlier process
+        left there is replaced.
+        """
         place, count = folder / self.launcher.name, 0
-        while place.exists():
+        while place in _dumped:
             count += 1
             place = folder / f"{self.launcher.name}_{count}"
-        place.mkdir(parents=True)
+        _dumped.add(place)
+        place.mkdir(parents=True, exist_ok=True)
+        for old in (*place.glob("[0-9][0-9]_*.mlir"), *place.glob("final_*")):
+            old.unlink()
         for number, stage in enumerate(self.recording(self.launcher.source.file)):
             name = "".join(c if c.isalnum() else "-" for c in stage.name)
-            (place / f"{number:02}_{name}.mlir").write_text(stage.text + "\n")
-        (place / "final_llvm.ll").write_text(self.llvm)
-        (place / "final_isa.s").write_text(self.code.assembly)
+            (place / f"{number:02}_{name}.mlir").write_text(stage.text + "\n", encoding="utf-8")
+        (place / "final_llvm.ll").write_text(self.llvm, encoding="utf-8")
+        (place / "final_isa.s").write_text(self.code.assembly, encoding="utf-8")
         return place
 
     def __call__(self, *args: Any, **named: Any) -> Any:

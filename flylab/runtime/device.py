@@ -54,11 +54,21 @@ def parse(spec: str) -> Device:
 
 
 def current() -> Device:
-    """The device that a launch would run on now."""
+    """The device that a launch would run on now: `flylab.device()`.
+
+    Raises `FlylabError`, naming the variable, where the environment names no device.
+    """
     if _chosen is not None:
         return _chosen
-    spec = settings.DEVICE.text() or os.environ.get("ARCH", "")
-    return parse(spec) if spec else Device(EMULATED, target(DEFAULT_ARCH))
+    for name in (*settings.DEVICE.names, "ARCH"):
+        spec = os.environ.get(name)
+        if spec:
+            try:
+                return parse(spec)
+            except FlylabError as error:
+                error.message = f"{name}={spec!r} in the environment: {error.message}"
+                raise
+    return Device(EMULATED, target(DEFAULT_ARCH))
 
 
 class use:

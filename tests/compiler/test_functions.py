@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import numpy as np
@@ -248,7 +249,7 @@ def test_rewriting_keeps_every_statement_and_its_line() -> None:
     assert lines["x += i"] == lines["y = 2"] == 12
     assert lines["del i"] == 14
     assert lines["assert x"] == 17
-    assert lines["for i in __flylab__.iterate(range_constexpr(3)):"] == 7
+    assert lines["for i in __flylab__.iterate_call(range_constexpr, 3):"] == 7
     assert "def f(a=lambda: 3):" in lines
     assert "return a() if __flylab__.condition(x, 'conditional expression') else" in str(rewritten)
     assert str(rewrite(names["k"].source)) == str(rewritten), "rewriting changes nothing but its own copy"
@@ -276,3 +277,30 @@ def test_objects_say_what_they_are() -> None:
     assert repr(names["k"]) == "<flyc.kernel k(A: fx.Tensor, n: fx.Int32, c: fx.Constexpr[int])>"
     assert repr(flyc.compile(names["launch"], np.zeros(64, np.float32), 1)) == "<compiled launch for gfx942: k>"
     assert str(fx.Constexpr[int]) == "Constexpr[int]"
+
+
+def test_an_error_of_the_users_code_shows_the_users_frames() -> None:
+    """A NameError in a kernel: the launch, the launcher's line, the kernel's line, and hardly a frame of flylab."""
+    names = cell(
+        "@flyc.kernel\ndef k(A: fx.Tensor):\n    helper(A)\n\n"
+        "def helper(A):\n    A[threadIdx.x] = 0.0\n\n"
+        "@flyc.jit\ndef launch(A: fx.Tensor):\n    k(A).launch(grid=1, block=64)\n"
+    )
+    with pytest.raises(NameError, match="threadIdx") as caught:
+        names["launch"](np.zeros(64, np.float32))
+    frames = [(f.name, f.lineno) for f in traceback.extract_tb(caught.value.__traceback__)]
+    assert [f for f in frames if f[0] in ("launch", "k", "helper")] == [("launch", 10), ("k", 3), ("helper", 6)]
+    assert len(frames) <= 6
+
+
+def test_an_error_inside_of_flylab_keeps_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = cell("@flyc.kernel\ndef k(A: fx.Tensor):\n    A[0] = 0.0\n\n"
+                 "@flyc.jit\ndef launch(A: fx.Tensor):\n    k(A).launch(grid=1, block=64)\n")
+
+    def broken(*args: Any, **named: Any) -> None:
+        raise ZeroDivisionError("inside")
+
+    monkeypatch.setattr("flylab.passes.pipeline.run", broken)
+    with pytest.raises(ZeroDivisionError) as caught:
+        names["launch"](np.zeros(64, np.float32))
+    assert "build" in [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
