@@ -15,7 +15,8 @@ def _for_the_user(function: Callable[..., Any], *args: Any) -> Any:
     try:
         return function(*args)
     except Exception as error:
-        raise error.with_traceback(user_part(error.__traceback__))
+        error.__traceback__ = user_part(error.__traceback__)
+        raise
 
 
 class Launcher(TracedFunction):
