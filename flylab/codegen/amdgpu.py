@@ -10,6 +10,7 @@ from typing import Any
 from flylab.codegen.isa import Isa
 from flylab.codegen.strings import files_of
 from flylab.errors import CompileError, ToolchainError
+from flylab.passes.recording import lines_of
 from flylab.targets import Target
 
 TRIPLE = "amdgcn-amd-amdhsa"
@@ -84,7 +85,7 @@ def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
     lines: list[int | None] = []
     current: int | None = None
     in_debug = False
-    for line in text.splitlines():
+    for line in lines_of(text):
         words = line.split()
         first = words[0] if words else ""
         if first == ".section":

@@ -8,6 +8,7 @@ from typing import Any
 
 from flylab.codegen.strings import unescaped
 from flylab.errors import CompileError
+from flylab.passes.recording import lines_of
 
 
 def translate(module: Any) -> str:
@@ -18,7 +19,7 @@ def translate(module: Any) -> str:
     from mlir.dialects import llvm
 
     # Read from the text: touching the operations would import MLIR's largest dialect module, 10 ms.
-    for line in str(module).splitlines():
+    for line in lines_of(str(module)):
         name = _OPERATION.match(line)
         if name and not name[1].startswith(("llvm.", "rocdl.")):
             raise CompileError(
@@ -40,7 +41,7 @@ def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
     files = {name: unescaped(os.path.join(folder, base)) for name, base, folder in _FILE.findall(text)}
     mine = {scope for scope, name in _SCOPE.findall(text) if files.get(name) == file}
     places = {name: int(line) for name, line, scope in _PLACE.findall(text) if scope in mine}
-    body = text.split("\n!llvm.dbg.cu")[0].split("\n!llvm.module.flags")[0].rstrip().splitlines()
+    body = lines_of(text.split("\n!llvm.dbg.cu")[0].split("\n!llvm.module.flags")[0].rstrip())
     lines = []
     for line in body:
         use = _USE.search(line)

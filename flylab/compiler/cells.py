@@ -7,6 +7,8 @@ import sys
 import types
 from typing import Any
 
+from flylab.passes.recording import lines_of
+
 SHARED = ("<timed exec>", "<timed eval>")
 """The file names that IPython gives such cells."""
 
@@ -21,7 +23,7 @@ def timed_cell(code: types.CodeType) -> list[str]:
     for cell in reversed(history):
         magic, _, body = cell.partition("\n")
         if magic.startswith("%%") and _defines(shell.transform_cell(body), code):
-            lines: list[str] = shell.transform_cell(body).splitlines(keepends=True)
+            lines = [line + "\n" for line in lines_of(shell.transform_cell(body))]
             linecache.cache[code.co_filename] = (len(body), None, lines, code.co_filename)
             return lines
     return []

@@ -20,6 +20,7 @@ from flylab.compiler.source import Source
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.numeric import Numeric
 from flylab.expr.vector import Vector
+from flylab.passes.recording import lines_of
 from flylab.places import SourceLine
 
 # Statements that mean while tracing what they mean in Python.
@@ -66,7 +67,7 @@ class Rewritten:
     def lines(self) -> tuple[int | None, ...]:
         """The user's line of each line of the text."""
         # Both trees have the same statements in the same order.
-        lines: list[int | None] = [None] * len(self.text.splitlines())
+        lines: list[int | None] = [None] * len(lines_of(self.text))
         ours = [n for n in ast.walk(ast.parse(self.text).body[0]) if isinstance(n, ast.stmt)]
         theirs = [n for n in ast.walk(self.tree) if isinstance(n, ast.stmt)]
         for mine, original in zip(ours, theirs, strict=True):
@@ -234,9 +235,16 @@ def rewrite(source: Source) -> Rewritten:
 
     Raises `NotSupportedError` for a kind of statement that tracing does not know, at its line.
     """
-    tree = source.parse()
-    tree.decorator_list = []
-    tree.body = [_Rewriter(source).visit(statement) for statement in tree.body]
+    try:
+        tree = source.parse()
+        tree.decorator_list = []
+        tree.body = [_Rewriter(source).visit(statement) for statement in tree.body]
+    except RecursionError:
+        raise TraceError(
+            f"an expression of '{source.name}' is nested too deeply for Python",
+            where=SourceLine.of(source.file, source.first_line, function=source.name),
+            hint="split it into several assignments, or build it in a loop over fx.range_constexpr(n)",
+        ) from None
     return Rewritten(source, tree)
 
 

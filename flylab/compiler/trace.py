@@ -23,6 +23,7 @@ from flylab.expr.numeric import Integer, Numeric, numeric_class
 from flylab.expr.state import KernelState, tracing
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Stream
+from flylab.passes.recording import lines_of
 from flylab.places import of_traceback
 from flylab.targets import Target
 
@@ -199,7 +200,7 @@ def _end(function: TracedFunction) -> Any:
     from mlir import ir
 
     source = function.source
-    return ir.Location.file(source.file, source.first_line + len(source.text.splitlines()) - 1, 1)
+    return ir.Location.file(source.file, source.first_line + len(lines_of(source.text)) - 1, 1)
 
 
 def _host_value(argument: HostArgument, values: Iterator[Any]) -> Any:

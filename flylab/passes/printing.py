@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from flylab.passes.recording import lines_of
+
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
 _USE = re.compile(r' loc\((#loc\d*|unknown|"[^"]*"(?::\d+:\d+|\(#loc\d*\))?)\)')
 _PLACE = re.compile(r'("[^"]*"):(\d+):\d+')
@@ -18,7 +20,7 @@ def text_with_lines(module: Any, file: str) -> tuple[str, tuple[int | None, ...]
     quoted = str(ir.Location.file(file, 0, 0)).removeprefix("loc(").removesuffix(":0:0)")
     places: dict[str, int | None] = {}
     body: list[str] = []
-    for line in module.operation.get_asm(enable_debug_info=True).splitlines():
+    for line in lines_of(module.operation.get_asm(enable_debug_info=True)):
         alias = _ALIAS.match(line)
         if alias:
             places[alias[1]] = _line_of(alias[2], places, quoted)

@@ -18,7 +18,7 @@ from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.passes import pipeline
 from flylab.passes.host import Launch
-from flylab.passes.recording import Stage
+from flylab.passes.recording import Stage, lines_of
 from flylab.targets import Target
 
 _dumped: set[Path] = set()
@@ -90,7 +90,7 @@ class Compiled:
         """Every stage, from the Python source of `function` (the first kernel by default) to the ISA."""
         function = function or next(iter(self.functions.values()))
         source, rewritten = function.source, function.rewritten
-        numbers = range(source.first_line, source.first_line + len(source.text.splitlines()))
+        numbers = range(source.first_line, source.first_line + len(lines_of(source.text)))
         yield Stage("source", "python", source.text, tuple(numbers))
         yield Stage("rewritten", "python", rewritten.text, rewritten.lines)
         yield from self.recording(source.file)

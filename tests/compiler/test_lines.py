@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import runpy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -237,3 +238,20 @@ def test_exceptions_of_the_users_own_pass_through_with_their_line() -> None:
         compile_body("\n\nx = 1 // 0")
     frames = [f for f in caught.traceback if f.name == "k"]
     assert [f.lineno + 1 for f in frames] == [3]
+
+
+def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
+    """Python ends lines at newlines alone, `str.splitlines` at more: links must follow Python."""
+    file = tmp_path / "form_feed.py"
+    file.write_text(
+        "import flylab.compiler as flyc\nimport flylab.expr as fx\n\n"
+        "@flyc.kernel\ndef k(A: fx.Tensor):\n    text = 'a\x0cb\u2028c\x85d'\n    A[3] = A[1] * 2.0\n\n"
+        "@flyc.jit\ndef launch(A: fx.Tensor):\n    k(A).launch(grid=1, block=64)\n",
+        encoding="utf-8",
+    )
+    names = runpy.run_path(str(file))
+    flyc.compile(names["launch"], np.zeros(64, np.float32))
+    stages = {stage.name: stage for stage in names["k"].stages()}
+    assert stages["source"].lines == (4, 5, 6, 7)
+    isa = zip(stages["isa"].text.split("\n"), stages["isa"].lines, strict=True)
+    assert {line for text, line in isa if "global_store" in text} == {7}

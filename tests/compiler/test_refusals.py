@@ -472,3 +472,9 @@ def test_unknown_names_are_attribute_errors_too() -> None:
     assert not hasattr(fx, "Flot32")
     with pytest.raises(LayoutError):
         fx.make_layout((4, 4), (1, 2, 3))
+
+
+def test_an_expression_that_python_cannot_nest() -> None:
+    with pytest.raises(FlylabError, match="nested too deeply") as caught:
+        compile_body("A[0] = A[1]" + " + 0.5" * 900)
+    assert caught.value.where is not None and "range_constexpr" in str(caught.value.hint)
