@@ -17,20 +17,30 @@ from flylab.errors import FlylabError
 TOUR = Path(__file__).resolve().parents[2] / "notebooks" / "00_tour.ipynb"
 
 STYLE = """
+:root { color-scheme: light dark; }
 body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.55 system-ui, sans-serif; color: #1c2430;
-       background: #fff; }
+       background: #fff; overflow-wrap: break-word; }
 pre { overflow-x: auto; padding: .7rem .9rem; border-radius: 6px; font: 13px/1.45 ui-monospace, monospace;
       background: #f4f6f8; }
-.highlight pre { border-left: 3px solid #0072b2; }
+.highlight pre { border-left: 3px solid #0072b2; margin-top: 0; }
 code { font-family: ui-monospace, monospace; font-size: .92em; }
 table { border-collapse: collapse; margin: 1rem 0; } td, th { padding: .3rem .8rem; border-bottom: 1px solid #d5dbe1;
       text-align: left; }
-svg, img { max-width: 100%; height: auto; } .prompt, .anchor-link { display: none; }
+svg, img { max-width: 100%; height: auto; }
+.prompt, .anchor-link { display: none; }
+.code_cell .input .prompt { display: block; margin-top: 1.2rem; font: 12px/1.6 ui-monospace, monospace;
+                            color: #57606a; }
+@media (max-width: 50rem) {
+  .output_svg { overflow-x: auto; } svg, img { max-width: none; }
+  table { display: block; overflow-x: auto; font-size: .85rem; } td, th { padding: .3rem .4rem; }
+}
 @media (prefers-color-scheme: dark) {
   body { color: #e4e9ee; background: #14181d; } pre { background: #1d232a; color: #e4e9ee; } a { color: #56b4e9; }
-  td, th { border-color: #38424d; } .highlight pre span { color: inherit !important; }
+  td, th { border-color: #38424d; } .code_cell .input .prompt { color: #9aa5b1; }
 }
 """
+# Colours of code whose words can be read (4.5 to 1) on the grounds above.
+CODE = {"not all and (prefers-color-scheme: dark)": "xcode", "(prefers-color-scheme: dark)": "github-dark"}
 
 
 def steps(notebook: Any) -> dict[int, str]:
@@ -80,10 +90,16 @@ def page(notebook: Any, title: str) -> str:
     from pygments.formatters import HtmlFormatter
 
     body, _ = HTMLExporter(template_name="basic").from_notebook_node(notebook)
-    colours = HtmlFormatter(style="friendly").get_style_defs(".highlight")
+    # What scrolls sideways on a narrow screen can be reached and scrolled from the keyboard.
+    body = re.sub(r'<(pre|table|div class="output_svg[^"]*")(?=[ >])', r'<\1 tabindex="0"', body)
+    colours = ""
+    for theme, style in CODE.items():
+        rules = HtmlFormatter(style=style).get_token_style_defs(".highlight")
+        colours += f"@media {theme} {{\n" + "\n".join(rules) + "\n}\n"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
-        f'<meta name="viewport" content="width=device-width">\n<style>{STYLE}{colours}</style>\n</head>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>{STYLE}{colours}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
