@@ -112,7 +112,7 @@ class ComposedLayout:
     def __str__(self) -> str:
         return f"{self.outer} o {self.offset} o {self.inner}"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         from flylab.viz.layout_view import bundle
 
         return bundle(self, include, exclude)

@@ -17,3 +17,7 @@ from flylab.viz.tv_view import tv
 from flylab.viz.view import View
 
 __all__ = ["Scene", "View", "layout", "pipeline", "tv"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 _OPEN, _CLOSE = "([{", ")]}"
 _GENERIC = re.compile(r'(?P<head>\s*(?:%[^"=]* = )?)"(?P<name>[\w.]+)"\(')
@@ -107,6 +108,18 @@ _LEXERS = {
     "llvm": re.compile(rf"(?P<muted>;.*)|{_STRING}|(?P<word>(?:(?<= = )|^\s*)(?:tail )?[a-z]\w*)|{_NUMBER}"),
     "isa": re.compile(rf"(?P<muted>;.*|//.*|^\s*\..*)|{_STRING}|(?P<word>^\s*[a-z]\w*)|{_NUMBER}"),
 }
+
+
+_INSTRUCTION = re.compile(r"\s*[a-z]\w*(?![\w.:])")
+
+
+def instructions(lines: Iterable[str]) -> int:
+    """How many lines of an assembly text are instructions: not labels, directives, metadata or comments.
+
+    >>> instructions(["add: ; @add", "  s_nop 0", ".LBB0_1:", "  .p2align 8", "; %bb.0", "  s_endpgm", "amdhsa.x: 1"])
+    2
+    """
+    return sum(bool(_INSTRUCTION.match(line)) for line in lines)
 
 
 def spans(line: str, language: str) -> tuple[tuple[str, str], ...]:

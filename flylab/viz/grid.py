@@ -90,10 +90,12 @@ class Tick:
 class Grid:
     """The content of a grid scene, and the axes that fit into `room` units of width.
 
-    `measure(text, level)` is the width of a text; level 0 is a cell's first line, 1 smaller writing.
+    `measure(text, level)` is the width of a text; level 0 is a cell's first line, 1 smaller writing. A cell is at least
+    `least` wide, and gives up to `slack` of its width where all columns fit then.
     """
 
-    def __init__(self, scene: Scene, room: float, measure: Callable[[str, int], float], gap: float, least: float):
+    def __init__(self, scene: Scene, room: float, measure: Callable[[str, int], float], gap: float, least: float,
+                 slack: int = 0):
         self.scene = scene
         self.cells: dict[int, list[Cell]] = {}
         element = scene.facet("element")
@@ -110,8 +112,13 @@ class Grid:
         self.levels = [1 + max((t.level for t in self.ticks if t.axis == axis), default=-1) for axis in (0, 1)]
         pitch = max(least, *(max(measure(c.label, 0), measure(c.second, 1)) for c in every),
                     *(measure(t.text, 1) / t.span for t in self.ticks if t.axis == 1))
-        fitting = max(2, int((room - self.side * self.levels[0] - gap) // pitch))
-        self.columns = Axis(tuple(ends(width, fitting)), width, pitch, gap)
+        space = room - self.left
+        fair = max(pitch - slack, min(pitch, space // width))
+        if width * fair <= space:
+            self.columns = Axis(tuple(range(width)), width, fair, gap)
+        else:
+            # Those left out are wider than the gap that stands for them: else all would have fitted.
+            self.columns = Axis(tuple(ends(width, max(2, int((space - gap) // pitch)))), width, pitch, gap)
         limit = rows if rows <= ROWS else THINNED
         self.rows = Axis(tuple(ends(rows, limit)), rows, 34 if self.two_lines else 24, gap)
         self.drawn = self.panels[: max(1, CELLS // (len(self.rows.shown) * len(self.columns.shown)))]

@@ -12,12 +12,14 @@ from flylab.viz.scene import Scene
 MARGIN = 16
 ROOM = PAGE_WIDTH - 2 * MARGIN
 CELL, SMALL, WORDS = 11.0, 9.5, 12.0  # sizes of writing: in cells, second lines and ticks, sentences
+SLACK = 5                             # of the ground beside a cell's writing, what a wide picture can do without
 TICK = 15.0                           # the height of one level of column ticks
 
 
 def paint(scene: Scene) -> Picture:
     """The static picture of a grid scene."""
-    grid = Grid(scene, ROOM, lambda text, level: text_width(text, SMALL if level else CELL) + 8, gap=22, least=28)
+    grid = Grid(scene, ROOM, lambda text, level: text_width(text, SMALL if level else CELL) + 8, gap=22, least=28,
+                slack=SLACK)
     title = fit(scene.title, ROOM, 14)
     items: list[Item] = [label(MARGIN, 26, title, size=14, bold=True), _sentence(scene.options["caption"], 45, "muted")]
     top = TICK * grid.levels[1] + (20 if grid.panels[0][1] else 0)

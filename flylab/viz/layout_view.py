@@ -11,14 +11,14 @@ import numpy as np
 from flylab.errors import LayoutError
 from flylab.layout.int_tuple import text
 from flylab.viz.frame import Frame
-from flylab.viz.scene import Facet, Relation, Scene
-from flylab.viz.view import View
+from flylab.viz.scene import Facet, Relation, Scene, heading
+from flylab.viz.view import Bundle, View
 
 COLORS = ("offset", "mode", "mode:K", "tile", "none")
 LABELS = ("offset", "coord", "index", "none")
 
 
-def layout(L: Any, color: str = "offset", labels: str = "offset", title: str | None = None) -> View:
+def layout(L: Any, *more: Any, color: str = "offset", labels: str = "offset", title: str | None = None) -> View:
     """The grid of any static layout: plain, nested, composed, swizzled or of coordinates.
 
     The first mode runs down and the second to the right; further modes make panels, a single mode is wrapped.
@@ -33,6 +33,9 @@ def layout(L: Any, color: str = "offset", labels: str = "offset", title: str | N
     >>> layout(make_layout((8, 16), (1, 8)))
     layout (8,16):(1,8), 128 elements, offsets 0 to 127
     """
+    if more:
+        raise LayoutError(f"viz.layout draws one layout, and was given {1 + len(more)} things",
+                          hint='draw each in a cell of its own; options have names: viz.layout(L, color="mode")')
     frame = _frame(L)
     if labels not in LABELS:
         raise LayoutError(f"labels={labels!r} is not known", hint="one of " + ", ".join(LABELS))
@@ -64,10 +67,10 @@ def layout(L: Any, color: str = "offset", labels: str = "offset", title: str | N
     partial = "" if len(kept) == frame.size else " where drawn"
     summary = f"layout {L}, {frame.size} element{'s' * (frame.size != 1)}, offsets {low} to {high}{partial}"
     facets = (element, offsets, *frame.facets(panels))
-    return View(Scene("layout", title or str(L), summary, facets, (holds,), (), options))
+    return View(Scene("layout", heading(title, str(L)), summary, facets, (holds,), (), options))
 
 
-def bundle(L: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
+def bundle(L: Any, include: Any = None, exclude: Any = None) -> dict[str, str] | Bundle:
     """What a bare layout shows at the end of a notebook cell: its picture; where it cannot be drawn, its text.
 
     >>> from flylab.layout import Layout
@@ -84,12 +87,25 @@ def bundle(L: Any, include: Any = None, exclude: Any = None) -> dict[str, str]:
 def _frame(L: Any) -> Frame:
     shape = getattr(L, "shape", None)
     if not callable(L) or shape is None:
-        raise LayoutError(f"viz.layout draws a layout, and this is {type(L).__name__}",
-                          hint="viz.layout(make_layout((8, 16), (1, 8)))")
+        raise LayoutError(f"viz.layout draws a layout, and this is {type(L).__name__}", hint=_layout_of(L))
     frame = Frame.of(shape)
     if not frame.size:
         raise LayoutError(f"the layout {L} has no elements to draw")
     return frame
+
+
+def _layout_of(thing: Any) -> str:
+    """How to draw the layout of something that is not one: a tensor's own, or that of an array's shape and strides."""
+    inner = getattr(thing, "layout", None)
+    if callable(inner) and hasattr(inner, "shape"):
+        return "pass its layout: viz.layout(t.layout)"
+    shape: tuple[int, ...] = (8, 16)
+    stride: tuple[int, ...] = (1, 8)
+    if isinstance(thing, np.ndarray) and thing.ndim:
+        shape, stride = thing.shape, tuple(s // thing.itemsize for s in thing.strides)
+    elif callable(getattr(thing, "stride", None)) and len(getattr(thing, "shape", ())):
+        shape, stride = tuple(thing.shape), tuple(thing.stride())
+    return f"pass a layout: viz.layout(make_layout({shape}, {stride}))"
 
 
 def _values(L: Any, frame: Frame, kept: list[int]) -> list[Any]:
@@ -118,7 +134,7 @@ def _grouping(color: str, frame: Frame) -> Callable[[int], int] | None:
         return lambda i: sum(c // n * s for c, n, s in zip(frame.coordinate(i), inner, steps, strict=True))
     if color == "mode":
         return lambda i: frame.coordinate(i)[-1]
-    kind, _, which = color.partition(":")
+    kind, _, which = color.partition(":") if isinstance(color, str) else ("", "", "")
     if kind != "mode" or not which.isdecimal():
         raise LayoutError(f"color={color!r} is not known", hint="one of " + ", ".join(COLORS))
     if int(which) >= len(frame.modes):

@@ -12,7 +12,10 @@ SAME, ADDED, REMOVED = 0, 1, 2  # marks of a line, against the shown stage befor
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line to show: of which stage, its number there from 0 (-1 for one removed), its Python line or 0, its mark."""
+    """A line to show: of which stage, its number there from 0 (-1 for one removed), its Python line, its mark.
+
+    The Python line is one of the source pane, or 0 for a line that comes from another function or from none.
+    """
 
     stage: int
     number: int

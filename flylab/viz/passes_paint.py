@@ -138,7 +138,8 @@ def excerpt(pane: Pane, limit: int) -> list[Row | str]:
     """The rows of a pane that a static picture shows, and a sentence for each run that it leaves out.
 
     Where the pane is marked against the stage before, these are the changed lines with one line around them; else the
-    lines that come from Python, or all if none does. A single other line is not worth leaving out.
+    lines from the first to the last that come from the source pane, or all if none does: what a called function added
+    in the midst of them is shown, another kernel is not. A single other line is not worth leaving out.
     """
     kinds = {row.mark for row in pane.rows}
     mark = ADDED if ADDED in kinds else REMOVED if REMOVED in kinds else None
@@ -148,9 +149,9 @@ def excerpt(pane: Pane, limit: int) -> list[Row | str]:
         why = "unchanged"
         keep = [any(r.mark == mark for r in rows[max(0, k - 1) : k + 2]) for k in range(len(rows))]
     else:
-        why = "that come from no Python line"
-        linked = any(row.source for row in rows) and pane.language != "python"
-        keep = [bool(row.source) or not linked for row in rows]
+        why = "of other functions or of none"
+        linked = [k for k, row in enumerate(rows) if row.source and pane.language != "python"] or range(len(rows))
+        keep = [linked[0] <= k <= linked[-1] for k in range(len(rows))]
     result: list[Row | str] = []
     gap = at = 0
     while at < len(rows):

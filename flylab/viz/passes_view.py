@@ -9,9 +9,9 @@ from typing import Any
 
 from flylab.errors import FlylabError
 from flylab.passes.recording import Stage
-from flylab.viz.code import short_mlir
+from flylab.viz.code import instructions, short_mlir
 from flylab.viz.passes import ADDED, REMOVED, SAME, Row
-from flylab.viz.scene import Facet, Relation, Scene
+from flylab.viz.scene import Facet, Relation, Scene, heading
 from flylab.viz.view import View
 
 LANGUAGES = {"python": "Python", "mlir": "MLIR", "llvm": "LLVM IR", "isa": "ISA"}
@@ -21,8 +21,10 @@ _PASSING = {"python": re.compile("[\"']"), "mlir": re.compile(r"%[\w#]+|\^bb\d+"
             "llvm": re.compile(r"%\d+|![0-9]+|#\d+")}
 
 
-def pipeline(kernel: Any, title: str | None = None) -> View:
+def pipeline(kernel: Any, *, title: str | None = None) -> View:
     """Source, IR after each pass that changed it, LLVM IR and ISA; passes that changed nothing are only named.
+
+    A line is linked where it comes from a line of the source that is shown; other functions' lines stand plainly.
 
     The static picture cuts long texts and says by how much; the page of `to_html` holds every line.
 
@@ -31,21 +33,33 @@ def pipeline(kernel: Any, title: str | None = None) -> View:
 
     >>> from flylab.passes.recording import Stage
     >>> pipeline([Stage("source", "python", "c = a + b", (7,)), Stage("isa", "isa", "v_add_f32 v0, v1, v2", (7,))])
-    pipeline: 2 steps, 2 shown; 1 line of Python became 1 line of ISA
+    pipeline: 2 steps, 2 shown; 1 line of Python became 1 instruction
     """
     stages = _stages(kernel)
     named = (kernel, getattr(kernel, "launcher", None))
-    name = title or next((n for n in (getattr(each, "name", None) for each in named) if n), "pipeline")
+    name = heading(title, next((str(n) for n in (getattr(each, "name", None) for each in named) if n), "pipeline"))
     texts = [_readable(stage) for stage in stages]
     bases = _bases(stages, texts)
     rows = [row for k, base in bases.items() for row in _rows(k, base, stages, texts)]
     facets = (_stage_facet(stages, bases, rows), _line_facet(rows), _source_facet(stages, rows))
     place = {number: row for row, number in enumerate(facets[2].ints("number"))}
     links = Relation("line", "source", [(i, place[row.source]) for i, row in enumerate(rows) if row.source])
-    first, last = (f"{len(stage.lines)} line{'s' * (len(stage.lines) != 1)} of {LANGUAGES[stage.language]}"
-                   for stage in (stages[0], stages[-1]))
-    words = f"{name}: {len(stages)} step{'s' * (len(stages) != 1)}, {len(bases)} shown; {first} became {last}"
-    return View(Scene("pipeline", str(name), words, facets, (links,)))
+    words = (f"{name}: {_count(len(stages), 'step')}, {len(bases)} shown; "
+             f"{_size(stages[0])} became {_size(stages[-1])}")
+    return View(Scene("pipeline", name, words, facets, (links,)))
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def _size(stage: Stage) -> str:
+    """How much it is, in words: lines, and of ISA instructions, which are those of all kernels of the module."""
+    if stage.language != "isa":
+        return f"{_count(len(stage.lines), 'line')} of {LANGUAGES[stage.language]}"
+    lines = stage.text.splitlines()
+    kernels = sum(line.split()[:1] == [".amdhsa_kernel"] for line in lines)
+    return _count(instructions(lines), "instruction") + (f" of {kernels} kernels" if kernels > 1 else "")
 
 
 def _stages(kernel: Any) -> Sequence[Stage]:
@@ -93,9 +107,12 @@ def _readable(stage: Stage) -> list[str]:
 
 def _rows(k: int, base: int | None, stages: Sequence[Stage], texts: list[list[str]]) -> list[Row]:
     """The lines of stage `k`, those that are new against the stage `base` marked, and those of it that are gone."""
+    pane = set(stages[0].lines) if stages[0].language == "python" else None
+
     def rows(which: int, start: int, stop: int, mark: int) -> list[Row]:
-        return [Row(k, -1 if mark == REMOVED else i, texts[which][i], stages[which].lines[i] or 0, mark)
-                for i in range(start, stop)]
+        sources = [n if n and (pane is None or n in pane) else 0 for n in stages[which].lines[start:stop]]
+        return [Row(k, -1 if mark == REMOVED else i, texts[which][i], source, mark)
+                for i, source in enumerate(sources, start)]
 
     if base is None:
         return rows(k, 0, len(texts[k]), SAME)

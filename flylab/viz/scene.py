@@ -185,6 +185,17 @@ class Scene:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def heading(title: Any, default: str) -> str:
+    """The title of a view: the given one, or `default` where none is given; what is no string is refused.
+
+    >>> heading(None, "8:1"), heading("rows", "8:1")
+    ('8:1', 'rows')
+    """
+    if title is not None and not isinstance(title, str):
+        raise FlylabError(f"title={title!r} is not a string", hint='title="rows of the tile"')
+    return title or default
+
+
 def rows_of(facet: Facet, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """The rows of a facet as tuples of the named columns.
 

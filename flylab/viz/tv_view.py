@@ -10,26 +10,29 @@ from flylab.errors import LayoutError
 from flylab.layout.int_tuple import as_shape, product, text
 from flylab.viz.frame import Frame
 from flylab.viz.grid import EMPTY, SHARED
-from flylab.viz.scene import Facet, Relation, Scene
+from flylab.viz.scene import Facet, Relation, Scene, heading
 from flylab.viz.view import View
 
 PAIRS = 1 << 22  # threads x values that are drawn at most
 
 
-def tv(tv_layout: Any, tile: Any, title: str | None = None) -> View:
+def tv(tv_layout: Any, tile: Any, *, title: str | None = None) -> View:
     """The thread-value partition of a tile: in each element the thread (T) and value (V) that own it.
 
     An element that several pairs own (a broadcast) names them and has a frame; one that nobody owns stays blank.
 
     :param tv_layout: a layout of two modes, (threads, values), onto the tile's elements, counted colexicographically.
-    :param tile: the tile's shape, as `make_layout_tv` returns it.
-    :raises LayoutError: for a pair that falls outside the tile.
+    :param tile: the tile's shape, as `make_layout_tv` returns it; the two may come in its order too.
+    :param title: the heading; the layout's text where it is not given.
+    :raises LayoutError: for what is no partition or no tile, or a pair that falls outside the tile.
 
     >>> from flylab.layout import make_layout, make_layout_tv
     >>> tile, partition = make_layout_tv(make_layout((4, 1), (1, 1)), make_layout((1, 8), (1, 1)))
     >>> tv(partition, tile)
     partition (4,8):(1,4) of the tile 4x8, 4 threads x 8 values, each element owned once
     """
+    if _is_layout(tile) and not _is_layout(tv_layout):
+        tv_layout, tile = tile, tv_layout  # the order of make_layout_tv
     threads, values = _sizes(tv_layout)
     frame = _tile_frame(tile)
     elements = np.asarray(tv_layout.offsets(), dtype=np.int64).ravel()
@@ -51,15 +54,19 @@ def tv(tv_layout: Any, tile: Any, title: str | None = None) -> View:
     words = f"partition {tv_layout} of the tile {size}, {pairs}, {'; '.join(notes) or 'each element owned once'}"
     options = {"paint": "category", "caption": f"{pairs} on the tile {size}",
                "legend": "T and colour: thread, V: value", "panels": frame.panels, "size": frame.size}
-    return View(Scene("tv", title or str(tv_layout), words, facets, relations, notes, options))
+    return View(Scene("tv", heading(title, str(tv_layout)), words, facets, relations, notes, options))
+
+
+def _is_layout(what: Any) -> bool:
+    return hasattr(what, "shape") and hasattr(what, "offsets")
 
 
 def _sizes(tv_layout: Any) -> tuple[int, int]:
     """The number of threads and of values."""
     shape = getattr(tv_layout, "shape", None)
-    if not isinstance(shape, tuple) or len(shape) != 2:
+    if not _is_layout(tv_layout) or not isinstance(shape, tuple) or len(shape) != 2:
         raise LayoutError(f"a partition is a layout of two modes, threads and values, and this is {tv_layout}",
-                          hint="make_layout_tv(thr_layout, val_layout) gives one, with its tile")
+                          hint="tile, tv = make_layout_tv(thr_layout, val_layout), then viz.tv(tv, tile)")
     threads, values = product(shape[0]), product(shape[1])
     if not 0 < threads * values <= PAIRS:
         raise LayoutError(f"the partition {tv_layout} has {threads} threads x {values} values, and between 1 and "
@@ -68,6 +75,8 @@ def _sizes(tv_layout: Any) -> tuple[int, int]:
 
 
 def _tile_frame(tile: Any) -> Frame:
+    if _is_layout(tile):
+        raise LayoutError(f"a tile is a shape, and this is the layout {tile}", hint=f"viz.tv(tv, {text(tile.shape)})")
     frame = Frame.of(as_shape(tile, "tile"))
     if not frame.size:
         raise LayoutError(f"the tile {text(tile)} has no elements", hint="viz.tv(tv_layout, (8, 64))")

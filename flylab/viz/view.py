@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flylab.errors import FlylabError
@@ -15,6 +17,9 @@ from flylab.viz.scene import Scene
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+Bundle = tuple[dict[str, str], dict[str, dict[str, int]]]  # contents by MIME type, and the size of some
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,35 @@ class View:
         """The view in characters, for a terminal."""
         return self._painter.text(self.scene)
 
+    def save(self, path: str | Path) -> Path:
+        """Write the view to a file of the kind that its name says: .svg, .png, .html, .txt or .json (the scene).
+
+        :returns: the path.
+        :raises FlylabError: for another ending, or where the file cannot be written.
+
+        >>> import tempfile
+        >>> from flylab.layout import make_layout
+        >>> from flylab.viz import layout
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     layout(make_layout((4, 8), (8, 1))).save(f"{folder}/rows.svg").name
+        'rows.svg'
+        """
+        path = Path(path)
+        writers: dict[str, Callable[[], str | bytes]] = {
+            ".svg": self.to_svg, ".png": self.to_png, ".html": self.to_html, ".txt": lambda: self.to_text() + "\n",
+            ".json": lambda: json.dumps(self.scene.to_json()) + "\n"}
+        kinds = ", ".join(writers)
+        if path.suffix.lower() not in writers:
+            raise FlylabError(f"a view is saved as {kinds}, and the name {path.name!r} ends in none of them",
+                              hint=f'view.save("{path.stem or "view"}.svg")')
+        content = writers[path.suffix.lower()]()
+        try:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+        except OSError as error:
+            raise FlylabError(f"{str(path)!r} cannot be written: {error.strerror}",
+                              hint="name a file in a folder that exists and that you may write to") from error
+        return path
+
     def __repr__(self) -> str:
         return self.scene.summary
 
@@ -94,11 +128,14 @@ class View:
         return self.to_text()
 
     def _repr_mimebundle_(self, include: Collection[str] | None = None, exclude: Collection[str] | None = None,
-                          **_: Any) -> dict[str, str]:
+                          **_: Any) -> Bundle:
         make: dict[str, Callable[[], str]] = {
             "image/svg+xml": self.to_svg,
             "image/png": lambda: base64.b64encode(self.to_png()).decode("ascii"),
             "text/plain": lambda: repr(self),
         }
-        return {mime: render() for mime, render in make.items()
+        data = {mime: render() for mime, render in make.items()
                 if (not include or mime in include) and mime not in (exclude or ())}
+        # The PNG has two pixels for each of the picture's; without its size it would be shown twice as large.
+        size = {"width": self.picture.width, "height": self.picture.height}
+        return data, {"image/png": size} if "image/png" in data else {}

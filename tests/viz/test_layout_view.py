@@ -6,15 +6,20 @@ from collections import Counter
 from itertools import product as cartesian
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flylab.compiler as flyc
 from flylab import viz
 from flylab.errors import LayoutError
 from flylab.layout import Layout, Swizzle, make_composed_layout, make_identity_layout
 from flylab.viz.frame import ELEMENTS, Frame, ends
-from flylab.viz.picture import Text
+from flylab.viz.grid import Grid
+from flylab.viz.grid_paint import CELL, ROOM, SLACK, SMALL
+from flylab.viz.picture import Text, text_width
+from tests.samples import kernel_of
 
 LEAF = st.integers(1, 4)
 MODE = st.one_of(LEAF, st.tuples(LEAF, LEAF), st.tuples(LEAF, st.tuples(LEAF, LEAF)))
@@ -152,8 +157,33 @@ def test_ends_keeps_the_first_and_the_last(count: int, limit: int) -> None:
     assert kept[0] == 0 and kept[-1] == count - 1
 
 
+def test_a_tensor_is_told_to_pass_its_layout() -> None:
+    said = kernel_of("try:\n    viz.layout(A)\nexcept Exception as error:\n    said.append(error)")
+    said.update(viz=viz, said=[])
+    flyc.compile(said["launch"], np.zeros(64, np.float32))
+    [error] = said["said"]
+    assert isinstance(error, LayoutError) and error.message.endswith("this is Tensor")
+    assert error.hint == "pass its layout: viz.layout(t.layout)"
+
+
+@given(st.integers(1, 80), st.integers(0, 4))
+def test_columns_left_out_are_wider_than_the_gap_that_stands_for_them(columns: int, digits: int) -> None:
+    view = viz.layout(Layout((2, columns), (10**digits, 0)))
+    grid = Grid(view.scene, ROOM, lambda text, level: text_width(text, SMALL if level else CELL) + 8, 22, 28, SLACK)
+    axis = grid.columns
+    assert grid.left + axis.extent <= ROOM
+    assert (columns - len(axis.shown)) * axis.pitch > axis.gap or len(axis.shown) == columns
+    assert all(axis.pitch - 1 > text_width(str(v), CELL) for v in (0, 10**digits))
+
+
 @pytest.mark.parametrize(("call", "message", "hint"), [
     (lambda: viz.layout((8, 16)), "viz.layout draws a layout, and this is tuple", "viz.layout(make_layout("),
+    (lambda: viz.layout(np.zeros((4, 8), "f4")), "and this is ndarray", "viz.layout(make_layout((4, 8), (8, 1)))"),
+    (lambda: viz.layout(np.zeros((4, 8)).T), "and this is ndarray", "viz.layout(make_layout((8, 4), (1, 8)))"),
+    (lambda: viz.layout(np.float32(1)), "and this is float32", "pass a layout: viz.layout(make_layout("),
+    (lambda: viz.layout(Layout(8, 1), Layout(8, 1)), "draws one layout, and was given 2 things", "options have names"),
+    (lambda: viz.layout(Layout(8, 1), "mode"), "draws one layout, and was given 2 things", 'color="mode"'),
+    (lambda: viz.layout(Layout(8, 1), color=Layout(8, 1)), "color=Layout(8, 1) is not known", "offset, mode"),
     (lambda: viz.layout(Layout(8, 1), color="rainbow"), "color='rainbow' is not known", "offset, mode, mode:K, tile"),
     (lambda: viz.layout(Layout(8, 1), color="mode:1"), "names mode 1 of a layout with 1", "counted from 0"),
     (lambda: viz.layout(Layout(8, 1), labels="bank"), "labels='bank' is not known", "offset, coord, index, none"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 import os
 import re
 import struct
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from flylab import viz
-from flylab.errors import ToolchainError
+from flylab.errors import FlylabError, ToolchainError
 from flylab.layout import Layout, Swizzle, make_composed_layout
 from flylab.passes.recording import Stage
 from flylab.viz.palette import CATEGORIES, DARK, HEAT, LIGHT, contrast, ink_on
@@ -94,22 +95,58 @@ def test_nothing_leaves_the_sheet(name: str) -> None:
 
 def test_a_cell_gets_svg_png_and_one_line_of_text() -> None:
     view = VIEWS["columns"]()
-    bundle = view._repr_mimebundle_()
+    bundle, metadata = view._repr_mimebundle_()
     assert set(bundle) == {"image/svg+xml", "image/png", "text/plain"}
     assert bundle["image/svg+xml"] == view.to_svg()
     assert base64.b64decode(bundle["image/png"]) == view.to_png()
     assert bundle["text/plain"] == "layout (8,16):(1,8), 128 elements, offsets 0 to 127"
-    assert set(view._repr_mimebundle_(include=["text/plain"])) == {"text/plain"}
-    assert set(view._repr_mimebundle_(exclude=["image/png"])) == {"image/svg+xml", "text/plain"}
+    # The PNG has twice the picture's pixels, and is shown at the picture's size, as the SVG is.
+    width, height = struct.unpack(">II", base64.b64decode(bundle["image/png"])[16:24])
+    assert metadata == {"image/png": {"width": width // 2, "height": height // 2}}
+    assert f'width="{width // 2}" height="{height // 2}"' in bundle["image/svg+xml"]
+    assert set(view._repr_mimebundle_(include=["text/plain"])[0]) == {"text/plain"}
+    data, metadata = view._repr_mimebundle_(exclude=["image/png"])
+    assert set(data) == {"image/svg+xml", "text/plain"} and metadata == {}
+
+
+@pytest.mark.parametrize(("name", "content"), [
+    ("view.svg", lambda view: view.to_svg().encode()), ("view.PNG", lambda view: view.to_png()),
+    ("view.html", lambda view: view.to_html().encode()), ("view.txt", lambda view: f"{view}\n".encode())])
+def test_a_view_is_saved_as_its_name_says(name: str, content, tmp_path: Path) -> None:
+    view = VIEWS["columns"]()
+    assert view.save(str(tmp_path / name)) == tmp_path / name
+    assert (tmp_path / name).read_bytes() == content(view)
+
+
+def test_a_saved_scene_draws_the_same_view(tmp_path: Path) -> None:
+    view = VIEWS["pipeline"]()
+    scene = viz.Scene.from_json(json.loads(view.save(tmp_path / "view.json").read_text()))
+    assert viz.View(scene).to_html() == view.to_html()
+
+
+@pytest.mark.parametrize(("name", "message", "hint"), [
+    ("view.pdf", ".svg, .png, .html, .txt, .json, and the name 'view.pdf' ends in none of them", "view.svg"),
+    ("view", "the name 'view' ends in none", "view.svg"),
+    ("none/view.svg", "view.svg' cannot be written: No such file or directory", "folder that exists")])
+def test_a_view_that_cannot_be_saved(name: str, message: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(FlylabError) as caught:
+        VIEWS["columns"]().save(tmp_path / name)
+    assert message in caught.value.message and hint in caught.value.hint
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_package_names_only_what_it_offers() -> None:
+    assert dir(viz) == sorted(viz.__all__) == ["Scene", "View", "layout", "pipeline", "tv"]
 
 
 def test_a_bare_layout_draws_itself_in_a_cell() -> None:
     from IPython.core.formatters import DisplayFormatter
 
     formatter = DisplayFormatter()
-    formatter.active_types = ["image/svg+xml", "text/plain"]
+    formatter.active_types = ["image/svg+xml", "image/png", "text/plain"]
     for bare in (Layout((8, 16), (1, 8)), make_composed_layout(Swizzle(2, 0, 3), Layout((8, 8), (8, 1)))):
-        data, _ = formatter.format(bare)
+        data, metadata = formatter.format(bare)
+        assert set(metadata["image/png"]) == {"width", "height"}
         assert data["image/svg+xml"] == viz.layout(bare).to_svg()
         assert data["text/plain"] == repr(viz.layout(bare))
     data, _ = formatter.format(Layout((0, 4), (1, 1)))

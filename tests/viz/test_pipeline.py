@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flylab.compiler as flyc
 from flylab import viz
 from flylab.errors import FlylabError
 from flylab.passes.recording import Stage
 from flylab.viz.passes import ADDED, REMOVED, SAME, panes
 from flylab.viz.passes_paint import excerpt
+from tests.samples import cell, compile_body
 from tests.viz.sample import stage, vector_add
 
 OPERATION = st.sampled_from(["%0 = a.b", "%1 = a.b", "c.d %0", "c.d %1", "e.f", "return"])
@@ -136,6 +141,78 @@ def test_an_excerpt_accounts_for_every_line(before: list[str], after: list[str],
     assert pane.lines <= counted + hidden and counted <= pane.lines + hidden
 
 
+def two_kernels() -> dict[str, Any]:
+    """A cell with a helper, two kernels (lines 5 to 8 and 11 to 13) and their launcher, compiled."""
+    names = cell("""
+        def twice(A, i):
+            return A[i] * 2.0
+
+        @flyc.kernel
+        def first(A: fx.Tensor):
+            i = gpu.thread_id("x")
+            x = twice(A, i)
+            A[i] = x + 1.0
+
+        @flyc.kernel
+        def second(A: fx.Tensor):
+            A[gpu.thread_id("x")] = 3.0
+
+        @flyc.jit
+        def launch(A: fx.Tensor):
+            first(A).launch(grid=1, block=64)
+            second(A).launch(grid=1, block=64)
+    """)
+    names["compiled"] = flyc.compile(names["launch"], np.zeros(64, np.float32))
+    return names
+
+
+@pytest.mark.parametrize(("name", "lines"), [("first", range(4, 9)), ("second", range(10, 13))])
+def test_only_lines_of_the_source_pane_are_linked(name: str, lines: range) -> None:
+    names = two_kernels()
+    beyond = [s for s in names[name].stages() if s.language != "python"]
+    assert {n for s in beyond for n in s.lines if n} - set(lines), "nothing is of another function here"
+    view = viz.pipeline(names[name])
+    assert set(view.scene.facet("source").ints("number")) == set(lines)
+    badges = {int(n) for n in re.findall(r"<u[^>]*>(\d+)</u>", view.to_html())}
+    assert badges == set(lines)
+    shown = {pane.name: [row.source for row in pane.rows if row.mark != REMOVED]
+             for pane in panes(view.scene) if pane.order and pane.language != "python"}
+    assert {"ir", "llvm", "isa"} <= set(shown)
+    for one in beyond:
+        if one.name in shown:
+            assert shown[one.name] == [n if n in lines else 0 for n in one.lines]
+
+
+def test_a_called_functions_instructions_stand_among_the_kernels() -> None:
+    names = two_kernels()
+    isa = next(pane for pane in panes(viz.pipeline(names["first"]).scene) if pane.language == "isa")
+    rows = excerpt(isa, 40)
+    shown = [" ".join(row.text.split()) for row in rows if not isinstance(row, str)]
+    kernel = names["compiled"].isa.kernels["first"]
+    assert shown == [i.text for i in kernel.instructions]
+    assert any(i.source[1] == 2 for i in kernel.instructions), "none is the helper's"
+    others = [row for row in rows if isinstance(row, str)]
+    assert len(others) == 2 and all(row.endswith("lines of other functions or of none") for row in others)
+
+
+def test_the_summary_counts_instructions_and_not_directives() -> None:
+    names = two_kernels()
+    kernels = names["compiled"].isa.kernels
+    count = sum(len(kernel.instructions) for kernel in kernels.values())
+    assert repr(viz.pipeline(names["first"])).endswith(f"; 5 lines of Python became {count} instructions of 2 kernels")
+    compiled = compile_body('A[gpu.thread_id("x")] = 1.0')
+    [kernel] = compiled.isa.kernels.values()
+    assert repr(viz.pipeline(compiled)).endswith(f" lines of Python became {len(kernel.instructions)} instructions")
+
+
+@given(TEXT, TEXT)
+def test_stages_of_one_name_are_told_apart(before: list[str], after: list[str]) -> None:
+    named = [mlir("ir", ["start"]), mlir("canonicalize", before), mlir("canonicalize", after)]
+    plain = [mlir("ir", ["start"]), mlir("one", before), mlir("two", after)]
+    assert [pane.rows for pane in panes(viz.pipeline(named).scene)] == [
+        pane.rows for pane in panes(viz.pipeline(plain).scene)]
+
+
 def test_the_text_lists_the_passes() -> None:
     lines = viz.pipeline(vector_add(), title="add").to_text().splitlines()
     assert lines[0] == "add" and len(lines) == 17
@@ -153,6 +230,7 @@ def test_a_single_stage_is_drawn() -> None:
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: viz.pipeline(3), "viz.pipeline draws a kernel with its stages, and this is int"),
     (lambda: viz.pipeline("source"), "and this is str"),
+    (lambda: viz.pipeline(vector_add(), title=3), "title=3 is not a string"),
     (lambda: viz.pipeline([]), "there are no stages to draw"),
     (lambda: viz.pipeline(["x"]), "a pipeline is a sequence of Stage, and it holds str"),
 ])

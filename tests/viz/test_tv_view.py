@@ -10,6 +10,7 @@ from flylab import viz
 from flylab.errors import LayoutError
 from flylab.layout import Layout, make_layout_tv
 from flylab.viz.grid import EMPTY, SHARED
+from flylab.viz.picture import Text
 
 STEP = st.integers(0, 6)
 
@@ -71,7 +72,29 @@ def test_a_nested_tile_and_a_tile_of_one_mode() -> None:
     assert viz.tv(Layout((8, 4), (4, 1)), ((2, 2), 8)).scene.facet("cut").ints("at") == [2]
 
 
+@pytest.mark.parametrize(("threads", "values", "tile"), [
+    (((8, 8), (8, 1)), ((1, 4), (4, 1)), (8, 32)), (((16, 4), (4, 1)), ((1, 4), (4, 1)), (16, 16)),
+    (((4, 16), (16, 1)), ((2, 2), (2, 1)), (8, 32))])
+def test_a_wave_with_four_values_is_drawn_whole(threads, values, tile) -> None:
+    found, partition = make_layout_tv(Layout(*threads), Layout(*values))
+    assert found == tile
+    picture = viz.tv(partition, tile).picture
+    written = [item.text for item in picture.items if isinstance(item, Text) and item.anchor == "middle"]
+    assert {f"T{t}" for t in range(64)} <= set(written) and "…" not in written
+    assert [sum(text.startswith(letter) for text in written) for letter in "TV"] == [256, 256]
+
+
+def test_the_order_of_make_layout_tv_draws_the_same() -> None:
+    pair = make_layout_tv(Layout((4, 1), (1, 1)), Layout((1, 8), (1, 1)))
+    assert viz.tv(*pair).to_svg() == viz.tv(*reversed(pair)).to_svg()
+    tile, partition = make_layout_tv(Layout(4, 1), Layout(8, 1))
+    assert tile == 32 and viz.tv(tile, partition).to_svg() == viz.tv(partition, tile).to_svg()
+
+
 @pytest.mark.parametrize(("call", "message", "hint"), [
+    (lambda: viz.tv((4, 8), (4, 8)), "two modes, threads and values, and this is (4, 8)", "viz.tv(tv, tile)"),
+    (lambda: viz.tv(Layout((4, 8), (1, 4)), Layout((4, 8), (1, 4))), "this is the layout (4,8):(1,4)",
+     "viz.tv(tv, (4,8))"),
     (lambda: viz.tv(Layout((4, 8), (1, 4)), (4, 4)),
      "leaves the tile (4,4): thread 0, value 4 maps to element 16, and the tile has 16 (16 of 32 pairs are outside)",
      "the tile that make_layout_tv returned"),
