@@ -79,6 +79,8 @@ def _group(b: Builder, launch: str, group: Value, finished: str) -> None:
             b.set_field("%w", Worker, "wave", index + 1)
         with b.when(b.field("%w", Worker, "ready").cmp("eq", 0)):
             b.leave_when(b.field("%w", Worker, "waiting").cmp("eq", 0), group_done)
+            # A barrier in a loop gives each wave a new budget, so here is the only look at the stop flag.
+            _leave_when_stopped(b, launch, group, finished)
             _set_states(b, launch, WAITING, READY)
 
 

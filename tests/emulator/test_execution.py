@@ -301,10 +301,18 @@ def test_an_error_names_the_source_line(tmp_path: object) -> None:  # D09
     assert "block (0, 0, 0), thread (63, 0, 0)" in str(caught.value)
 
 
-def test_ctrl_c_stops_an_endless_loop() -> None:
-    loop = ("  br label %loop\nloop:\n  %x = load volatile i32, ptr addrspace(1) %a\n  %c = icmp eq i32 %x, 0\n"
-            "  br i1 %c, label %loop, label %out\nout:")
-    text = compile_for("gfx942", kernel("ptr %a", loop))
+LOOP = kernel("ptr %a", """  br label %loop
+loop:
+  %x = load volatile i32, ptr addrspace(1) %a
+  %c = icmp eq i32 %x, 0
+  br i1 %c, label %loop, label %out
+out:""")
+
+
+@pytest.mark.parametrize("text", [
+    compile_for("gfx942", LOOP), assembly(".L0:\n  s_barrier\n  s_branch .L0\n  s_endpgm"),
+    assembly(".L0:\n  s_nop 0\n  s_branch .L0\n  s_endpgm")], ids=["load", "barrier", "nop"])
+def test_ctrl_c_stops_an_endless_loop(text: str) -> None:
     script = textwrap.dedent(f"""
         import os, signal, threading, numpy
         from flylab.emulator import Program

@@ -86,7 +86,7 @@ def test_one_element_too_far() -> None:
     assert f"a read of 4 bytes at address {a.ctypes.data + 1200:#x} is out of bounds" in text
     assert "right after the end of 'a' (1200 bytes)" in text
     assert "block (1, 0, 0), thread (44, 0, 0) of kernel 'k', at 'global_load_dword" in text
-    assert "(byte 0x" in text and "ISA line" in text and "hint: guard the access" in text
+    assert "(byte 0x" in text and "ISA line" in text and "hint: launch no more threads than there is data" in text
 
 
 def test_a_wide_access_that_sticks_out() -> None:
