@@ -6,6 +6,8 @@ VENV ?= .venv
 TORCH ?= cpu
 # Processes that run tests side by side.
 JOBS ?= 2
+# Options for JupyterLab: make lab LAB="--no-browser --port 9000"
+LAB ?=
 # What pytest runs: make test ARGS="tests/layout -k divide"
 ARGS ?=
 
@@ -29,7 +31,8 @@ help:
 
 # Jupyter wants to be told that it may run as root, as in a container.
 lab: $(ready)-lab
-	$(bin)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks/00_tour.ipynb
+	$(bin)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --ServerApp.root_dir="$(CURDIR)" \
+		--LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb $(LAB)
 
 demo: $(ready)-lab
 	$(bin)/python -m flylab.lab.demo --out out/demo.html
@@ -59,5 +62,5 @@ clean:
 
 $(ready)-%: pyproject.toml constraints.txt .ci/prepare.py
 	@command -v $(PYTHON) >/dev/null || { echo "flylab: no $(PYTHON) on PATH: name a Python 3.11 to 3.13 with make PYTHON=..."; exit 1; }
-	@$(PYTHON) .ci/prepare.py $* --venv $(VENV) --torch $(TORCH)
+	@TORCH_INDEX="$(TORCH_INDEX)" $(PYTHON) .ci/prepare.py $* --venv $(VENV) --torch $(TORCH)
 	@touch $@

@@ -18,7 +18,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST, TOO_NEW = (3, 11), (3, 14)
 EXTRAS = {"lab": "notebook,aot", "test": "test,aot,hip", "peer": "peer"}
-TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -79,12 +78,13 @@ def install_torch(pip):
     release = re.search(r"^torch==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE).group(1)
     # The CPU builds for Linux carry this suffix, so that no CUDA build can answer. Other systems have CPU builds only.
     wanted = f"torch=={release}" + ("+cpu" if platform.system() == "Linux" else "")
-    install = [*pip, "install", "-qq", "--only-binary", "torch", wanted]
+    index = os.environ.get("TORCH_INDEX")
+    install = [*pip, "install", "-qq", "--only-binary", "torch", wanted, *(["--index-url", index] if index else [])]
     say(f"installing {wanted}")
-    if not succeeds(*install) and not succeeds(*install, "--extra-index-url", TORCH_CPU_INDEX):
+    if not succeeds(*install):
         say(f"pip finds no {wanted} here for this Python ({platform.python_version()}), so torch is left out: tensors "
-            "can be numpy arrays, and tests that compare with torch are skipped. "
-            f"To bring one: {' '.join(map(str, pip))} install torch")
+            "can be numpy arrays, and tests that compare with torch are skipped. To bring it: make TORCH_INDEX=URL ..., "
+            "with the URL of PyTorch's CPU wheels (its page \"Get started\" shows it)")
 
 
 def install_browser():

@@ -23,8 +23,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """The files of the repository that git knows or would add, and that match one of the patterns."""
-    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    """The files of the repository that git knows and that match one of the patterns; what is tried out beside them is
+    nobody's business."""
+    command = ["git", "-C", str(ROOT), "ls-files", "--", *patterns]
     names = subprocess.run(command, text=True, capture_output=True, check=True).stdout.split("\n")
     return sorted(ROOT / name for name in names if name and (ROOT / name).is_file())
 

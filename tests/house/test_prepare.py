@@ -50,10 +50,13 @@ def test_a_python_without_venv_is_refused(commands: list[str], tmp_path: Path) -
 def test_torch_is_asked_for_as_a_cpu_build_only(commands: list[str], monkeypatch: pytest.MonkeyPatch,
                                                 capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(prepare.platform, "system", lambda: "Linux")
+    monkeypatch.delenv("TORCH_INDEX", raising=False)
+    prepare.install_torch(["pip"])
+    monkeypatch.setenv("TORCH_INDEX", "index-of-the-user")
     prepare.install_torch(["pip"])
     installs = [command for command in commands if " install " in command]
-    assert len(installs) == 2
-    assert all(command.split("torch ")[1].startswith("torch==2.13.0+cpu") for command in installs)
+    assert [command.split("torch ")[1] for command in installs] == [
+        "torch==2.13.0+cpu", "torch==2.13.0+cpu --index-url index-of-the-user"]
     assert "torch is left out" in capsys.readouterr().out
 
 
