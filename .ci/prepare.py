@@ -83,7 +83,7 @@ def install_torch(pip):
     say(f"installing {wanted}")
     if not succeeds(*install):
         say(f"pip finds no {wanted} here for this Python ({platform.python_version()}), so torch is left out: tensors "
-            "can be numpy arrays, and tests that compare with torch are skipped. To bring it: make TORCH_INDEX=URL ..., "
+            "can be numpy arrays, and tests that compare with torch are skipped. To bring it: make TORCH_INDEX=URL, "
             "with the URL of PyTorch's CPU wheels (its page \"Get started\" shows it)")
 
 

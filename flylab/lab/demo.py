@@ -49,38 +49,51 @@ def steps(notebook: Any) -> dict[int, str]:
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type == "code":
             found[index] = title
-        elif heading := re.search(r"^#+ (.+)$", cell.source, re.M):
-            title = heading[1]
+        elif headings := re.findall(r"^#+ (.+)$", cell.source, re.M):
+            title = headings[-1]
     return found
 
 
-def execute(notebook: Any, timeout: int = 600) -> float:
-    """Run every cell in place, printing a line for each; the seconds it took.
+class Progress:
+    """Prints one line for each step when it is done: the cells of a step are timed together."""
 
-    Raises `FlylabError` naming the step whose cell failed.
+    def __init__(self, titles: dict[int, str]):
+        self.titles = titles
+        self.number = 0
+        self.begin = time.perf_counter()
+
+    def cell_done(self, cell: Any, cell_index: int, execute_reply: Any) -> None:
+        """What nbclient calls after each code cell."""
+        later = [title for index, title in self.titles.items() if index > cell_index]
+        if later[:1] == [self.titles[cell_index]]:
+            return
+        now = time.perf_counter()
+        self.number += 1
+        print(f"{self.number:3}. {self.titles[cell_index]:40} {now - self.begin:6.2f} s", flush=True)
+        self.begin = now
+
+
+def execute(notebook: Any, timeout: int = 600) -> float:
+    """Run every cell in place, printing a line for each step; the seconds it took.
+
+    Raises `FlylabError` with the text of the cell that failed.
     """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
 
-    titles = steps(notebook)
-    started: dict[int, float] = {}
-
-    def start(cell: Any, cell_index: int) -> None:
-        started[cell_index] = time.perf_counter()
-
-    def done(cell: Any, cell_index: int, execute_reply: Any) -> None:
-        if cell_index in titles:
-            seconds = time.perf_counter() - started[cell_index]
-            number = len([i for i in titles if i <= cell_index])
-            print(f"{number:3}. {titles[cell_index]:44} {seconds:6.2f} s", flush=True)
-
     begin = time.perf_counter()
     client = NotebookClient(
-        notebook, timeout=timeout, kernel_name="python3", on_cell_start=start, on_cell_executed=done)
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        on_cell_executed=Progress(steps(notebook)).cell_done,
+    )
     try:
         client.execute()
     except CellExecutionError as error:
-        raise FlylabError(f"the tour stopped:\n{error}", hint="run make test to see what is broken") from None
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+        raise FlylabError(f"the tour stopped:\n{plain}", hint="run make test to see what is broken") from None
     return time.perf_counter() - begin
 
 
