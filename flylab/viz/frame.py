@@ -12,13 +12,15 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from flylab.errors import LayoutError
 from flylab.layout.int_tuple import as_shape, leaves, modes_of, text
 from flylab.viz.scene import Facet
 
-WRAP = 16      # elements in a row of a shape of one mode
-MOST = 256     # rows or columns of one panel that a scene holds
-ELEMENTS = 65_536  # elements that a scene holds
-TAIL = 4       # rows, columns kept at the end when the middle is left out
+WRAP = 16          # elements in a row of a shape of one mode
+MOST = 128         # rows or columns of one panel that a scene holds
+ELEMENTS = 16_384  # elements that a scene holds
+LARGEST = 2**53    # elements of a shape that can be drawn at all: a float holds each number up to there
+TAIL = 4           # rows, columns kept at the end when the middle is left out
 
 Tick = tuple[int, int, int, int, str]
 Cut = tuple[int, int, int]
@@ -52,9 +54,15 @@ class Frame:
 
     @classmethod
     def of(cls, shape: Any) -> Frame:
-        """The frame of a shape, nested or not; leaves of 1 take no place of their own."""
+        """The frame of a shape, nested or not; leaves of 1 take no place of their own.
+
+        :raises LayoutError: for a shape that is too large to draw.
+        """
         modes = tuple(tuple(n for n in leaves(mode) if n != 1) or (1,) for mode in modes_of(as_shape(shape)))
         sizes = [prod(mode) for mode in modes]
+        if prod(sizes) > LARGEST:
+            raise LayoutError(f"the shape {text(shape)} has {prod(sizes)} elements, and up to {LARGEST} can be drawn",
+                              hint="draw a part of it, for example one mode: viz.layout(L[0])")
         if len(modes) == 1:
             columns = cls._wrap(modes[0])
             return cls(shape, modes, -(-sizes[0] // columns), columns, 1)
@@ -136,27 +144,27 @@ class Frame:
         """For each axis (0 down, 1 right) and leaf the coordinate along it, over the cells where it stays the same."""
         if len(self.modes) == 1:
             yield from ((1, 0, c, 1, str(c)) for c in range(self.columns))
-            yield from ((0, 0, r, 1, str(r * self.columns)) for r in range(self.rows) if self.wrapped)
+            yield from ((0, 0, r, 1, str(r * self.columns)) for r in ends(self.rows, MOST) if self.wrapped)
             return
         for axis, mode in enumerate(self.modes[:2]):
-            keep = set(ends(prod(mode), MOST))
             span = 1
             for level, leaf in enumerate(mode):
-                for start in range(0, prod(mode), span):
-                    if start in keep or start == 0 or span > 1:
-                        yield axis, level, start, span, str(start // span % leaf)
+                for start in dict.fromkeys(at // span * span for at in ends(prod(mode), MOST)):
+                    yield axis, level, start, span, str(start // span % leaf)
                 span *= leaf
 
     def _cuts(self) -> Iterator[Cut]:
         """Borders between inner blocks: (axis, before which row or column, level of the nesting)."""
         for axis, mode in enumerate(self.modes[:2]):
-            extent = (self.rows, self.columns)[axis]
             for level in range(1, len(mode)):
                 block = prod(mode[:level])
                 if len(self.modes) > 1:
-                    yield from ((axis, at, level) for at in range(block, extent, block))
+                    yield from self._cuts_of(axis, block, level)
                 elif block < self.columns and self.columns % block == 0:
-                    yield from ((1, at, level) for at in range(block, self.columns, block))
+                    yield from self._cuts_of(1, block, level)
                 elif block % self.columns == 0:
-                    step = block // self.columns
-                    yield from ((0, at, level) for at in range(step, self.rows, step))
+                    yield from self._cuts_of(0, block // self.columns, level)
+
+    def _cuts_of(self, axis: int, block: int, level: int) -> Iterator[Cut]:
+        extent = (self.rows, self.columns)[axis]
+        yield from ((axis, at, level) for at in ends(extent, MOST) if at and at % block == 0)

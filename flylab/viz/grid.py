@@ -13,7 +13,7 @@ from functools import cached_property
 from flylab.viz.frame import ends
 from flylab.viz.scene import Scene, rows_of
 
-CELLS = 1200  # cells of a static picture, at most
+CELLS, PANELS = 1200, 32  # cells and panels of a static picture, at most
 ROWS, THINNED = 32, 20  # rows of one panel that are all drawn, and how many are drawn of more
 SHARED, EMPTY = 1, 2  # marks of an element with several owners, and of one with none
 
@@ -121,7 +121,7 @@ class Grid:
             self.columns = Axis(tuple(ends(width, max(2, int((space - gap) // pitch)))), width, pitch, gap)
         limit = rows if rows <= ROWS else THINNED
         self.rows = Axis(tuple(ends(rows, limit)), rows, 34 if self.two_lines else 24, gap)
-        self.drawn = self.panels[: max(1, CELLS // (len(self.rows.shown) * len(self.columns.shown)))]
+        self.drawn = self.panels[: max(1, min(PANELS, CELLS // (len(self.rows.shown) * len(self.columns.shown))))]
 
     @property
     def left(self) -> float:

@@ -26,14 +26,16 @@ def paint(scene: Scene) -> Picture:
     width, height = grid.left + grid.columns.extent, top + grid.rows.extent
     shades = scene.facet("element").ints("shade")
     span = (min(shades), max(shades))
+    names = [fit(name, ROOM - grid.left, CELL) for _, name in grid.drawn]
+    pitch = max(width, grid.left + max(text_width(name, CELL) for name in names)) + 24
     x, y = float(MARGIN), 58.0
-    for number, name in grid.drawn:
-        if x > MARGIN and x + width > PAGE_WIDTH - MARGIN:
+    for (number, _), name in zip(grid.drawn, names, strict=True):
+        if x > MARGIN and x + pitch - 24 > PAGE_WIDTH - MARGIN:
             x, y = float(MARGIN), y + height + 20
         if name:
             items.append(label(x + grid.left, y + 12, name, size=CELL, bold=True))
         items += _panel(grid, grid.shown(number), span, x + grid.left, y + top)
-        x += width + 24
+        x += pitch
     y += height + 14
     if scene.options["legend"]:
         items += _legend(scene, y)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from flylab.viz.grid import Cell, Grid
+from flylab.viz.picture import MONO_ADVANCE, fit
 from flylab.viz.scene import Scene
 
 WIDTH = 128  # characters in a line
+HEAD = 24    # of the coordinate of a row or column; of a deeper nested one its number is written
 
 
 def text(scene: Scene) -> str:
@@ -26,12 +29,19 @@ def text(scene: Scene) -> str:
     (1,1)  5 13 21
     """
     longest = max(len(_written(c)) for c in _cells(scene))
-    grid = Grid(scene, WIDTH, lambda words, level: len(words) + 1, gap=2, least=longest + 1)
-    lines = [scene.title, scene.options["caption"]]
-    for number, name in grid.drawn:
-        lines += [name] if name else []
-        lines += _panel(grid, grid.shown(number))
-    return "\n".join(line.rstrip() for line in [*lines, *grid.notes()])
+    room = WIDTH
+    while True:
+        grid = Grid(scene, room, lambda words, level: len(words) + 1, gap=2, least=longest + 1)
+        panels = [[name, *_panel(grid, grid.shown(number))] for number, name in grid.drawn]
+        over = max(len(line) for lines in panels for line in lines[1:]) - WIDTH
+        if over <= 0 or len(grid.columns.shown) == 2:
+            break
+        # Borders between blocks and long coordinates take room too, as many as there are columns.
+        room -= over
+    title, caption = (fit(words, WIDTH, 1 / MONO_ADVANCE) for words in (scene.title, scene.options["caption"]))
+    notes = (line for note in grid.notes() for line in wrap(note, WIDTH))
+    lines = [title, caption, *(line for lines in panels for line in lines if line), *notes]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _written(cell: Cell) -> str:
@@ -49,7 +59,8 @@ def _heads(grid: Grid, axis: int) -> dict[int, str]:
         for at in (grid.columns if axis else grid.rows).shown:
             if tick.start <= at < tick.start + tick.span:
                 result.setdefault(at, []).append(tick.text)
-    return {at: parts[0] if len(parts) == 1 else f"({','.join(parts)})" for at, parts in result.items()}
+    heads = {at: parts[0] if len(parts) == 1 else f"({','.join(parts)})" for at, parts in result.items()}
+    return heads if max(map(len, heads.values()), default=0) <= HEAD else {at: str(at) for at in heads}
 
 
 def _panel(grid: Grid, cells: list[Cell]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from flylab.errors import LayoutError
 from flylab.layout.int_tuple import text
-from flylab.viz.frame import Frame
+from flylab.viz.frame import LARGEST, Frame
 from flylab.viz.scene import Facet, Relation, Scene, heading
 from flylab.viz.view import Bundle, View
 
@@ -40,7 +40,7 @@ def layout(L: Any, *more: Any, color: str = "offset", labels: str = "offset", ti
     if labels not in LABELS:
         raise LayoutError(f"labels={labels!r} is not known", hint="one of " + ", ".join(LABELS))
     kept = frame.kept()
-    values = _values(L, frame, kept)
+    values = [L(i) for i in kept]
     group = _grouping(color, frame)
     groups = [group(i) for i in kept] if group else []
     words: dict[str, Callable[[int, Any], str]] = {
@@ -108,19 +108,12 @@ def _layout_of(thing: Any) -> str:
     return f"pass a layout: viz.layout(make_layout({shape}, {stride}))"
 
 
-def _values(L: Any, frame: Frame, kept: list[int]) -> list[Any]:
-    """The offset of each kept element: an integer, or a tuple for a layout of coordinates."""
-    first = L(0)
-    if isinstance(first, int) and len(kept) == frame.size:
-        return [int(v) for v in np.asarray(L.offsets()).ravel()[kept]]
-    return [L(i) for i in kept]
-
-
 def _numbering(values: Sequence[Any]) -> tuple[dict[Any, int], list[int]]:
-    """Each distinct offset's row, in rising order, and a shade for every element: its offset, or where that is a
-    coordinate, its row."""
+    """Each distinct offset's row, in rising order, and a shade for every element: its offset, or where some offset is
+    a coordinate or too large for a float, its row."""
     number = {v: row for row, v in enumerate(sorted(set(values)))}
-    return number, [v if isinstance(v, int) else number[v] for v in values]
+    exact = all(isinstance(v, int) and abs(v) <= LARGEST for v in number)
+    return number, list(values) if exact else [number[v] for v in values]
 
 
 def _grouping(color: str, frame: Frame) -> Callable[[int], int] | None:

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from flylab.errors import FlylabError
-from flylab.passes.recording import Stage
+from flylab.passes.recording import Stage, lines_of
 from flylab.viz.code import instructions, short_mlir
 from flylab.viz.passes import ADDED, REMOVED, SAME, Row
 from flylab.viz.scene import Facet, Relation, Scene, heading
@@ -57,7 +57,7 @@ def _size(stage: Stage) -> str:
     """How much it is, in words: lines, and of ISA instructions, which are those of all kernels of the module."""
     if stage.language != "isa":
         return f"{_count(len(stage.lines), 'line')} of {LANGUAGES[stage.language]}"
-    lines = stage.text.splitlines()
+    lines = lines_of(stage.text)
     kernels = sum(line.split()[:1] == [".amdhsa_kernel"] for line in lines)
     return _count(instructions(lines), "instruction") + (f" of {kernels} kernels" if kernels > 1 else "")
 
@@ -95,7 +95,7 @@ def _bases(stages: Sequence[Stage], texts: list[list[str]]) -> dict[int, int | N
 def _readable(stage: Stage) -> list[str]:
     """The lines as they are shown: MLIR in short form, LLVM IR without debug references, Python without the
     indentation that all its lines share."""
-    lines = [line.expandtabs(4).rstrip() for line in stage.text.splitlines()]
+    lines = [line.expandtabs(4).rstrip() for line in lines_of(stage.text)]
     if stage.language == "mlir":
         return [short_mlir(line) for line in lines]
     if stage.language == "python":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,14 +19,26 @@ import numpy as np
 from flylab.errors import FlylabError
 
 VERSION = 1
+TITLE = 200  # characters of a title, at most
+# What ends a line in some renderer, or is no character at all there.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 Column = np.ndarray | tuple[str, ...]
+
+
+def printable(text: str) -> str:
+    """A line of text for every renderer: line breaks and what XML and UTF-8 cannot hold become U+FFFD.
+
+    >>> printable("a < b" + chr(27))
+    'a < b\ufffd'
+    """
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def _column(values: Iterable[Any]) -> Column:
     """Integers of 32 bits as int32, other numbers as float64, texts as a tuple of strings."""
     values = list(values)
     if values and all(isinstance(v, str) for v in values):
-        return tuple(values)
+        return tuple(map(printable, values)) if _UNPRINTABLE.search("".join(values)) else tuple(values)
     if any(isinstance(v, str) for v in values):
         raise FlylabError("a column of a scene holds numbers or strings, not both")
     whole = all(isinstance(v, (int, np.integer)) and -(2**31) <= v < 2**31 for v in values)
@@ -131,6 +144,8 @@ class Scene:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("title", "summary"):
+            object.__setattr__(self, name, printable(getattr(self, name)))
         sizes = {facet.name: facet.size for facet in self.facets}
         for relation in self.relations:
             for name, rows in ((relation.source, relation.pairs[:, 0]), (relation.target, relation.pairs[:, 1])):
@@ -186,14 +201,17 @@ class Scene:
 
 
 def heading(title: Any, default: str) -> str:
-    """The title of a view: the given one, or `default` where none is given; what is no string is refused.
+    """The title of a view: the given one, or `default` where none is given, cut where it is very long.
+
+    :raises FlylabError: for what is no string.
 
     >>> heading(None, "8:1"), heading("rows", "8:1")
     ('8:1', 'rows')
     """
     if title is not None and not isinstance(title, str):
         raise FlylabError(f"title={title!r} is not a string", hint='title="rows of the tile"')
-    return title or default
+    words = " ".join((title or default).split("\n"))
+    return words if len(words) <= TITLE else words[: TITLE - 1] + "…"
 
 
 def rows_of(facet: Facet, names: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from itertools import groupby
 
@@ -13,6 +13,7 @@ from flylab.viz.picture import Item, Line, Picture, Rect, Text
 MONO = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
 SANS = "system-ui,'Segoe UI',Helvetica,Arial,sans-serif"
 Paint = Callable[[str], str]
+words = partial(escape, quote=False)
 
 
 def number(value: float) -> str:
@@ -40,15 +41,6 @@ def themed(colour: str) -> str:
     'var(--ink)'
     """
     return f"var(--{colour})" if colour in LIGHT else colour
-
-
-def words(text: str) -> str:
-    """Text for SVG: marks escaped, and what XML cannot hold (control characters) shown as U+FFFD.
-
-    >>> words("a < b" + chr(27))
-    'a &lt; b\ufffd'
-    """
-    return escape(re.sub("[\x00-\x1f\ud800-\udfff\ufffe\uffff]", "\ufffd", text), quote=False)
 
 
 def _style(item: Item) -> tuple[object, ...]:

@@ -35,7 +35,7 @@ def tv(tv_layout: Any, tile: Any, *, title: str | None = None) -> View:
         tv_layout, tile = tile, tv_layout  # the order of make_layout_tv
     threads, values = _sizes(tv_layout)
     frame = _tile_frame(tile)
-    elements = np.asarray(tv_layout.offsets(), dtype=np.int64).ravel()
+    elements = _elements(tv_layout)
     _check_inside(elements, threads, frame, tv_layout)
     kept = frame.kept()
     order = np.argsort(elements, kind="stable")
@@ -48,7 +48,7 @@ def tv(tv_layout: Any, tile: Any, *, title: str | None = None) -> View:
                  Relation("value", "element", [(v, row) for _, v, row in rows]))
     facets = (element, Facet("thread", {"number": range(threads)}), Facet("value", {"number": range(values)}),
               *frame.facets(sorted({frame.place(i)[0] for i in kept})))
-    notes = _notes(np.bincount(elements, minlength=frame.size), elements, threads, frame)
+    notes = _notes(elements, threads, frame)
     size = "x".join(str(np.prod(mode)) for mode in frame.modes)
     pairs = f"{threads} thread{'s' * (threads != 1)} x {values} value{'s' * (values != 1)}"
     words = f"partition {tv_layout} of the tile {size}, {pairs}, {'; '.join(notes) or 'each element owned once'}"
@@ -72,6 +72,19 @@ def _sizes(tv_layout: Any) -> tuple[int, int]:
         raise LayoutError(f"the partition {tv_layout} has {threads} threads x {values} values, and between 1 and "
                           f"{PAIRS} pairs can be drawn")
     return threads, values
+
+
+def _elements(tv_layout: Any) -> np.ndarray:
+    """The element of each pair, the thread running fastest."""
+    first = tv_layout(0)
+    if not isinstance(first, int):
+        raise LayoutError(f"a partition maps to the numbers of elements, and {tv_layout} maps to coordinates such as "
+                          f"{text(first)}", hint="tile, tv = make_layout_tv(thr_layout, val_layout)")
+    try:
+        return np.asarray(tv_layout.offsets(), dtype=np.int64).ravel()
+    except OverflowError:
+        raise LayoutError(f"the partition {tv_layout} maps to numbers of more than 64 bits, and no tile is so large",
+                          hint="the strides of a partition count the elements of its tile") from None
 
 
 def _tile_frame(tile: Any) -> Frame:
@@ -111,15 +124,16 @@ def _cells(owners: list[list[tuple[int, int]]]) -> dict[str, list[Any]]:
             "mark": [EMPTY if not pairs else SHARED if len(pairs) > 1 else 0 for pairs in owners]}
 
 
-def _notes(counts: np.ndarray, elements: np.ndarray, threads: int, frame: Frame) -> tuple[str, ...]:
+def _notes(elements: np.ndarray, threads: int, frame: Frame) -> tuple[str, ...]:
     """What is out of the ordinary: elements with several owners, naming the first two, and elements with none."""
     notes = []
-    shared, empty = np.flatnonzero(counts > 1), np.flatnonzero(counts == 0)
+    owned, counts = np.unique(elements, return_counts=True)
+    shared, empty = owned[counts > 1], frame.size - len(owned)
     if len(shared):
         first = int(shared[0])
         pairs = [f"T{int(p) % threads} V{int(p) // threads}" for p in np.flatnonzero(elements == first)[:2]]
         notes.append(f"{len(shared)} of {frame.size} elements have several owners, "
                      f"the first {text(frame.coordinate(first))}: {' and '.join(pairs)}")
-    if len(empty):
-        notes.append(f"{len(empty)} of {frame.size} elements have no owner")
+    if empty:
+        notes.append(f"{empty} of {frame.size} elements have no owner")
     return tuple(notes)

@@ -15,10 +15,11 @@ import flylab.compiler as flyc
 from flylab import viz
 from flylab.errors import LayoutError
 from flylab.layout import Layout, Swizzle, make_composed_layout, make_identity_layout
+from flylab.layout.int_tuple import text
 from flylab.viz.frame import ELEMENTS, Frame, ends
 from flylab.viz.grid import Grid
 from flylab.viz.grid_paint import CELL, ROOM, SLACK, SMALL
-from flylab.viz.picture import Text, text_width
+from flylab.viz.picture import PAGE_WIDTH, Text, text_width
 from tests.samples import kernel_of
 
 LEAF = st.integers(1, 4)
@@ -143,6 +144,59 @@ def test_a_large_layout_is_thinned_and_says_so() -> None:
     assert "rows 0 to 15 and 4092 to 4095 of 4096, columns 0 to" in view.to_svg()
     assert "16777215" in view.to_svg() and "Too large to draw whole" in view.to_text()
     assert len(view.to_svg()) < 200_000
+
+
+HUGE = {
+    "rank 30": Layout((2,) * 30, tuple(2**k for k in range(30))), "columns": Layout((10**7, 10**8), (1, 10**7)),
+    "one mode": Layout(2**53, 1), "deep": Layout(((2,) * 24, (2,) * 20), ((1,) * 24, (0,) * 20)),
+    "deep rows": Layout(((2,) * 50, 2), ((1,) * 50, 0)), "deep columns": Layout((2, (2,) * 50), (0, (1,) * 50)),
+    "deep mode": Layout(((2,) * 50,), ((1,) * 50,)), "panels": Layout((2, 2, 10**6), (1, 2, 4)),
+    "high panels": Layout((20, 1, 10**6), (1, 0, 20)), "wide panels": Layout((1, 40, 10**6), (0, 1, 40)),
+    "coordinates": make_identity_layout(((2,) * 12, (2,) * 12)),
+    "offsets": Layout((2, 3, 50), (10**40, -(10**40), 1))}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_huge_layout_keeps_within_page_and_terminal(name: str) -> None:
+    view = viz.layout(HUGE[name])
+    picture = view.picture
+    right = max(t.x + t.width for t in picture.items if isinstance(t, Text) and t.anchor == "start")
+    assert right <= picture.width <= PAGE_WIDTH
+    assert len(view.to_svg()) < 200_000
+    assert max(len(line) for line in view.to_text().splitlines()) <= 128
+    element = view.scene.facet("element")
+    assert element.size <= ELEMENTS
+    for index, label in list(zip(element.ints("index"), element["label"], strict=True))[::997]:
+        assert label == text(HUGE[name](index))
+
+
+def test_a_layout_of_more_elements_than_can_be_numbered_is_refused_at_once() -> None:
+    bare = Layout((10**15, 10**15), (1, 1))
+    with pytest.raises(LayoutError, match="up to 9007199254740992 can be drawn"):
+        viz.layout(bare)
+    assert bare._repr_mimebundle_() == {"text/plain": repr(bare)}
+
+
+@given(SHAPE)
+def test_ticks_and_borders_are_those_of_every_row_and_column(shape) -> None:
+    frame = Frame.of(shape)
+    if len(frame.modes) == 1:
+        return
+    _, tick, cut = frame.facets([0])
+    found = {tuple(t) for t in zip(*(tick.ints(c) for c in ("axis", "level", "start", "span")), strict=True)}
+    sizes = [[n for n in flat(mode) if n != 1] or [1] for mode in shape[:2]]
+    spans = [[prod(size[:k]) for k in range(len(size))] for size in sizes]
+    assert found == {(axis, level, start, span) for axis in (0, 1) for level, span in enumerate(spans[axis])
+                     for start in range(0, prod(sizes[axis]), span)}
+    assert {tuple(c) for c in zip(*(cut.ints(c) for c in ("axis", "level", "at")), strict=True)} == {
+        (axis, level, at) for axis in (0, 1) for level, span in enumerate(spans[axis]) if level
+        for at in range(span, prod(sizes[axis]), span)}
+
+
+def test_offsets_beyond_64_bits_have_colours_and_links_of_their_own() -> None:
+    element = viz.layout(Layout((2, 2), (1, 10**30))).scene.facet("element")
+    assert dict(zip(element["label"], element.ints("shade"), strict=True)) == {
+        "0": 0, "1": 1, str(10**30): 2, str(10**30 + 1): 3}
 
 
 def test_offsets_beyond_32_bits_are_drawn() -> None:

@@ -196,6 +196,24 @@ def test_signs_that_xml_or_the_font_lack_do_no_harm(recwarn: pytest.WarningsReco
     assert not recwarn.list
 
 
+ODD = "\x0b\x0c\x1b\x1c\x85\u2028\ud800"  # line ends for some, nothing at all for others
+
+
+@pytest.mark.parametrize("make", [lambda title: viz.layout(Layout((2, 2), (1, 2)), title=title),
+                                  lambda title: viz.tv(Layout((2, 2), (1, 2)), (2, 2), title=title),
+                                  lambda title: viz.pipeline([Stage("s", "python", "x", (1,))], title=title)])
+def test_any_title_is_one_line_that_every_renderer_writes(make, tmp_path: Path) -> None:
+    view = make(f"a\nb{ODD}")
+    assert view.scene.title == "a b" + "\ufffd" * len(ODD)
+    for ending in ("svg", "html", "txt", "png", "json"):
+        view.save(tmp_path / f"view.{ending}")
+    assert ElementTree.fromstring(view.to_svg())[0].text == view.scene.title
+    assert len(make("long " * 600).scene.title) == 200
+    for title in (5, b"rows", ["rows"]):
+        with pytest.raises(FlylabError, match="is not a string"):
+            make(title)
+
+
 def test_cividis_is_matplotlibs() -> None:
     import matplotlib
 

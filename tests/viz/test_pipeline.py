@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,15 @@ def test_the_summary_counts_instructions_and_not_directives() -> None:
     compiled = compile_body('A[gpu.thread_id("x")] = 1.0')
     [kernel] = compiled.isa.kernels.values()
     assert repr(viz.pipeline(compiled)).endswith(f" lines of Python became {len(kernel.instructions)} instructions")
+
+
+@pytest.mark.parametrize("odd", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\ud800"])
+def test_lines_end_where_python_ends_them(odd: str, tmp_path: Path) -> None:
+    source = f"x = 1  # a{odd}b\ny = 2\nz = 3\n"
+    view = viz.pipeline([Stage("source", "python", source, (5, 6, 7)), Stage("isa", "isa", "s_nop 0", (7,))])
+    pane = panes(view.scene)[0]
+    assert [(row.text, row.source) for row in pane.rows] == [("x = 1  # a\ufffdb", 5), ("y = 2", 6), ("z = 3", 7)]
+    view.save(tmp_path / "view.html")
 
 
 @given(TEXT, TEXT)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from flylab import viz
 from flylab.errors import LayoutError
-from flylab.layout import Layout, make_layout_tv
+from flylab.layout import Layout, make_identity_layout, make_layout_tv
 from flylab.viz.grid import EMPTY, SHARED
 from flylab.viz.picture import Text
 
@@ -72,6 +72,14 @@ def test_a_nested_tile_and_a_tile_of_one_mode() -> None:
     assert viz.tv(Layout((8, 4), (4, 1)), ((2, 2), 8)).scene.facet("cut").ints("at") == [2]
 
 
+@pytest.mark.parametrize("tile", [(10**5, 10**5), 10**9])
+def test_a_partition_of_a_huge_tile_is_drawn(tile) -> None:
+    view = viz.tv(Layout((4, 4), (1, 4)), tile)
+    size = 10**10 if isinstance(tile, tuple) else tile
+    assert f"{size - 16} of {size} elements have no owner" in repr(view)
+    assert {"T0", "T3", "V0", "V3"} <= set(view.to_text().split())
+
+
 @pytest.mark.parametrize(("threads", "values", "tile"), [
     (((8, 8), (8, 1)), ((1, 4), (4, 1)), (8, 32)), (((16, 4), (4, 1)), ((1, 4), (4, 1)), (16, 16)),
     (((4, 16), (16, 1)), ((2, 2), (2, 1)), (8, 32))])
@@ -92,6 +100,9 @@ def test_the_order_of_make_layout_tv_draws_the_same() -> None:
 
 
 @pytest.mark.parametrize(("call", "message", "hint"), [
+    (lambda: viz.tv(make_identity_layout((4, 8)), (4, 8)), "maps to coordinates such as (0,0)", "make_layout_tv"),
+    (lambda: viz.tv(Layout((4, 8), (10**30, 1)), (4, 8)), "numbers of more than 64 bits", "count the elements"),
+    (lambda: viz.tv(Layout((4, 8), (1, 4)), (10**9, 10**9)), "has 1000000000000000000 elements, and up to", "part"),
     (lambda: viz.tv((4, 8), (4, 8)), "two modes, threads and values, and this is (4, 8)", "viz.tv(tv, tile)"),
     (lambda: viz.tv(Layout((4, 8), (1, 4)), Layout((4, 8), (1, 4))), "this is the layout (4,8):(1,4)",
      "viz.tv(tv, (4,8))"),

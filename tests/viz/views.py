@@ -16,6 +16,11 @@ def partition() -> View:
     return viz.tv(layout, tile)
 
 
+def wave() -> View:
+    """64 threads with four values each in a row: the widest tile of one wave."""
+    return viz.tv(*make_layout_tv(Layout((8, 8), (8, 1)), Layout((1, 4), (4, 1))))
+
+
 VIEWS: dict[str, Callable[[], View]] = {
     "columns": lambda: viz.layout(Layout((8, 16), (1, 8))),
     "nested": lambda: viz.layout(Layout(((2, (2, 2)), (4, 2)), ((1, (2, 4)), (8, 32))), color="tile"),
@@ -25,5 +30,7 @@ VIEWS: dict[str, Callable[[], View]] = {
     "panels": lambda: viz.layout(Layout((3, 4, 2, 2), (-1, 0, 12, 100)), color="mode", labels="coord"),
     "partition": partition,
     "shared": lambda: viz.tv(Layout(((4, 2), 3), ((1, 0), 8)), (4, 7)),
+    "ranks": lambda: viz.layout(Layout((2,) * 6, (32, 16, 8, 4, 2, 1))),
+    "wave": wave,
     "pipeline": lambda: viz.pipeline(vector_add(), title="vector_add"),
 }
