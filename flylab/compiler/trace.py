@@ -20,7 +20,7 @@ from flylab.errors import FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric, numeric_class
-from flylab.expr.state import KernelState, tracing
+from flylab.expr.state import FunctionState, KernelState, tracing
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Stream
 from flylab.passes.recording import lines_of
@@ -81,7 +81,7 @@ class Trace:
             self.kernel_block = gpu_module.regions[0].blocks.append()
             runtime = [a for a in self.result.arguments if a.kind in (TENSOR, NUMBER)]
             block = self._function("func.func", launcher, launcher.name, runtime, {})
-        with ir.InsertionPoint(block):
+        with ir.InsertionPoint(block), tracing(FunctionState(launcher.name, block.owner.operation)):
             values = iter(block.arguments)
             bound = {a.name: _host_value(a, values) for a in self.result.arguments}
             launcher.run_for_effect(bound)
@@ -134,7 +134,7 @@ class Trace:
             )
         arguments = [_kernel_argument(p, call.arguments[p.name]) for p in call.kernel.signature.parameters]
         symbol = self._symbol(call.kernel.name)
-        self._trace_kernel(call.kernel, symbol, arguments, known)
+        self._trace_kernel(call.kernel, symbol, arguments, known, grids)
         self._launch_func(symbol, arguments, grids, blocks, smem)
 
     def _symbol(self, name: str) -> str:
@@ -145,7 +145,12 @@ class Trace:
         return symbol
 
     def _trace_kernel(
-        self, kernel: Kernel, symbol: str, arguments: list[tuple[HostArgument, Any]], known: tuple[int, int, int] | None
+        self,
+        kernel: Kernel,
+        symbol: str,
+        arguments: list[tuple[HostArgument, Any]],
+        known: tuple[int, int, int] | None,
+        grid: list[Any],
     ) -> None:
         from mlir import ir
 
@@ -161,7 +166,9 @@ class Trace:
         self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]
         with ir.InsertionPoint(self.kernel_block):
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
-        with ir.InsertionPoint(block), tracing(KernelState(symbol, known)):
+        x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
+        state = KernelState(symbol, block.owner.operation, known, (x, y, z))
+        with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             kernel.run_for_effect({a.name: _host_value(a, values) for a, _ in arguments})
             op("gpu.return", [], loc=_end(kernel))

@@ -8,6 +8,7 @@ from typing import Any
 from flylab.dtypes import BOOL, FLOAT, DType
 from flylab.errors import TraceError
 from flylab.expr.location import mlir_location
+from flylab.expr.state import active
 
 
 def require_trace(what: str) -> None:
@@ -43,7 +44,10 @@ def op(
         attributes=dict(attributes or {}),
         loc=loc or mlir_location(),
     )
-    return None if result is None else made.results[0]
+    if result is None:
+        return None
+    active.latest = made.results[0]
+    return active.latest
 
 
 def fly(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), **attributes: Any) -> Any:
@@ -51,7 +55,8 @@ def fly(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), **
     from flylab.dialect.operations import build
 
     require_trace(f"fly.{name}")
-    return build(f"fly.{name}", operands, results, attributes, loc=mlir_location())
+    active.latest = build(f"fly.{name}", operands, results, attributes, loc=mlir_location())
+    return active.latest
 
 
 _types: dict[tuple[str, int], Any] = {}

@@ -10,22 +10,12 @@ from typing import Any
 from flylab.errors import TraceError
 from flylab.expr.emit import op
 from flylab.expr.formats import Int32
-from flylab.expr.state import KernelState, current_kernel
+from flylab.expr.state import require_kernel
 
 DIMENSIONS = ("x", "y", "z")
 MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 """The largest grid in each dimension. Source: HIP's device properties for these chips."""
 MAX_BLOCK = 1024
-
-
-def _kernel(what: str) -> KernelState:
-    kernel = current_kernel()
-    if kernel is None:
-        raise TraceError(
-            f"gpu.{what} only has a meaning inside an @flyc.kernel function",
-            hint="a launcher runs on the host: it has no thread and no block",
-        )
-    return kernel
 
 
 def _dimension(what: str, dim: Any) -> int:
@@ -44,26 +34,27 @@ def _read(what: str, dim: Any, bounds: tuple[int, int]) -> Int32:
 
 def thread_id(dim: str = "x") -> Int32:
     """The thread's index in its block, an Int32 from 0 to the block's extent less one."""
-    kernel, axis = _kernel("thread_id"), _dimension("thread_id", dim)
+    kernel, axis = require_kernel("gpu.thread_id"), _dimension("thread_id", dim)
     return _read("thread_id", dim, (0, (kernel.block[axis] if kernel.block else MAX_BLOCK) - 1))
 
 
 def block_id(dim: str = "x") -> Int32:
     """The block's index in the grid, an Int32."""
-    _kernel("block_id")
-    return _read("block_id", dim, (0, MAX_GRID[_dimension("block_id", dim)] - 1))
+    kernel, axis = require_kernel("gpu.block_id"), _dimension("block_id", dim)
+    return _read("block_id", dim, (0, (kernel.grid[axis] or MAX_GRID[axis]) - 1))
 
 
 def block_size(dim: str = "x") -> Int32:
     """How many threads a block has in one dimension; a known number where the launch gives one."""
-    kernel, axis = _kernel("block_dim"), _dimension("block_dim", dim)
+    kernel, axis = require_kernel("gpu.block_dim"), _dimension("block_dim", dim)
     return Int32(kernel.block[axis]) if kernel.block else _read("block_dim", dim, (1, MAX_BLOCK))
 
 
 def grid_size(dim: str = "x") -> Int32:
     """How many blocks the grid has in one dimension, an Int32."""
-    _kernel("grid_dim")
-    return _read("grid_dim", dim, (1, MAX_GRID[_dimension("grid_dim", dim)]))
+    kernel, axis = require_kernel("gpu.grid_dim"), _dimension("grid_dim", dim)
+    known = kernel.grid[axis]
+    return _read("grid_dim", dim, (known or 1, known or MAX_GRID[axis]))
 
 
 class Tuple3D:
@@ -91,5 +82,5 @@ grid_dim = Tuple3D("grid_dim", grid_size)
 
 def barrier() -> None:
     """Wait until every thread of the block is here; memory written before is seen after."""
-    _kernel("barrier")
+    require_kernel("gpu.barrier")
     op("gpu.barrier", [])

@@ -28,7 +28,8 @@ def name_of(value: Any, fallback: str) -> str:
     """The name that the user's frame has for an object, quoted; else `fallback`."""
     frame = user_frame()
     if frame is not None:
-        for name, bound in frame.f_locals.items():
-            if bound is value and not name.startswith("_"):
-                return f"'{name}'"
+        for names in (frame.f_locals, frame.f_globals):
+            for name, bound in names.items():
+                if bound is value and not name.startswith("_"):
+                    return f"'{name}'"
     return fallback

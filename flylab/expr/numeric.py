@@ -15,12 +15,13 @@ from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import name_of
 from flylab.expr.operators import install
 from flylab.expr.promotion import integer_range, literal, plain, promote
+from flylab.expr.state import Owned
 
 CLASSES: dict[str, type[Numeric]] = {}
 """The class of each number format by its name; filled by `flylab.expr.formats`."""
 
 
-class Numeric:
+class Numeric(Owned):
     """A number of one format; the base of all.
 
     >>> import flylab.expr as fx
@@ -34,7 +35,7 @@ class Numeric:
     dtype: ClassVar[DType]
     width: ClassVar[int]
     """Bits of an element in memory."""
-    __slots__ = ("value", "bounds")
+    __slots__ = ("bounds",)
 
     def __init_subclass__(cls) -> None:
         if cls.__name__ in DTYPES:
@@ -46,30 +47,36 @@ class Numeric:
         self.bounds = bounds
         """For a runtime integer: the least and greatest value it can have, if known (inclusive)."""
         if isinstance(value, Numeric):
-            self.value = value._converted(self.dtype)
+            self._hold(value._converted(self.dtype))
             if not self.dtype.is_float and value.bounds and _fits(value.bounds, self.dtype):
                 self.bounds = value.bounds
         elif isinstance(plain(value), (bool, int, float)):
-            self.value = folding.normalise(plain(value), self.dtype)
+            self._hold(folding.normalise(plain(value), self.dtype))
         elif is_mlir_value(value):
-            self.value = _checked(value, self.dtype)
+            self._hold(_checked(value, self.dtype))
         else:
             raise TraceError(
                 f"{type(self).__name__}({value!r}): {type(value).__name__} is not a number",
                 hint="give a Python number, an fx number or an MLIR value",
             )
 
+    def _hold(self, value: Any) -> None:
+        if isinstance(value, (bool, int, float)):
+            self._value, self._function = value, None
+        else:
+            self._own(value)
+
     @property
     def is_static(self) -> bool:
         """True where the value is known while tracing."""
-        return isinstance(self.value, (bool, int, float))
+        return isinstance(self._value, (bool, int, float))
 
     def ir_value(self) -> Any:
         """The MLIR value (a constant is made for a static number)."""
         return constant(self.value, self.dtype) if self.is_static else self.value
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.value if self.is_static else '?'})"
+        return f"{type(self).__name__}({self._value if self.is_static else '?'})"
 
     def _converted(self, target: DType) -> Any:
         if self.is_static:

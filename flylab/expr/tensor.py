@@ -8,16 +8,17 @@ from flylab.dialect.types import MemRef, Ptr, of_mlir
 from flylab.errors import TraceError
 from flylab.expr.emit import fly
 from flylab.expr.numeric import CLASSES, Numeric
+from flylab.expr.state import Owned
 from flylab.layout import Layout, size
 
 
-class Pointer:
+class Pointer(Owned):
     """A typed pointer: `p + n` moves it by n elements, `p[n]` reads and writes the element there."""
 
-    __slots__ = ("value", "spec")
+    __slots__ = ("spec",)
 
     def __init__(self, value: Any):
-        self.value = value
+        self._own(value)
         self.spec: Ptr = of_mlir(value.type)
 
     @property
@@ -45,16 +46,16 @@ class Pointer:
         return f"Pointer({self.spec})"
 
 
-class Tensor:
+class Tensor(Owned):
     """Memory with a layout: the parameter type `fx.Tensor` of a kernel, and what views of it are.
 
     `t[i, j]` reads and writes one element, `load()` and `store(vector)` all of them, `fill(x)` sets all to one value.
     """
 
-    __slots__ = ("value", "spec")
+    __slots__ = ("spec",)
 
     def __init__(self, value: Any):
-        self.value = value
+        self._own(value)
         self.spec: MemRef = of_mlir(value.type)
 
     @property

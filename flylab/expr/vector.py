@@ -14,11 +14,12 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval, is_mlir_value, numeric_class, unify
 from flylab.expr.operators import install
 from flylab.expr.promotion import promote
+from flylab.expr.state import Owned
 
 LATER = ("reduce", "shuffle", "load", "store")
 
 
-class Vector:
+class Vector(Owned):
     """A vector of `n` numbers of one format.
 
     `Vector(raw)` wraps an MLIR vector or another Vector; `shape` is its logical shape (its product is `n`) and `dtype`
@@ -26,7 +27,7 @@ class Vector:
     element, with another vector of the same shape or with a number. Raises `TraceError` where shapes differ.
     """
 
-    __slots__ = ("value", "dtype", "shape")
+    __slots__ = ("dtype", "shape")
 
     def __init__(self, value: Any, shape: Any = None, dtype: Any = None):
         if isinstance(value, Vector):
@@ -40,7 +41,7 @@ class Vector:
             )
         lanes, element = str(value.type)[len("vector<") : -1].split("x", 1)
         found = next(c for c in CLASSES.values() if c.dtype.mlir == element)
-        self.value: Any = value
+        self._own(value)
         self.dtype: type[Numeric] = found if dtype is None else numeric_class(dtype)
         if self.dtype.dtype.mlir != element:
             raise TraceError(

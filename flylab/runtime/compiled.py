@@ -122,7 +122,7 @@ class Compiled:
         (place / "final_isa.s").write_text(self.code.assembly, encoding="utf-8")
         return place
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         from flylab.runtime.launch import run
 
         return run(self, args, named)
@@ -139,9 +139,10 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
     """
     with entered():
         traced = trace(launcher, arguments, target)
-        kept = traced.module.operation.clone()
-        launches = pipeline.run(traced.module, target)
-        text = llvm_ir.translate(traced.module)
+        # The passes get a copy: a value of MLIR that the user kept must not dangle.
+        module = traced.module.operation.clone()
+        launches = pipeline.run(module, target)
+        text = llvm_ir.translate(module)
     code = amdgpu.optimise(text, target, opt_level)
     functions: dict[str, TracedFunction] = dict(traced.kernels)
     made = Compiled(
@@ -155,7 +156,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced.blocks,
         text,
         code,
-        kept,
+        traced.module,
     )
     for function in (launcher, *functions.values()):
         function.last = made
