@@ -6,6 +6,7 @@ more where a source is a literal, that is a constant the encoding has no code fo
 
 from __future__ import annotations
 
+import math
 import re
 
 EIGHT_BYTE_SCALAR = ("s_load_", "s_buffer_load_", "s_scratch_load_", "s_store_", "s_buffer_store_", "s_scratch_store_",
@@ -20,6 +21,37 @@ LITERAL_IN_VECTOR = ("v_fmamk_", "v_fmaak_", "v_madmk_", "v_madak_")
 INLINE_FLOATS = {0.0, 0.5, 1.0, 2.0, 4.0}
 INV_TWO_PI = re.compile(r"0\.1591(5494\d*)?$|0\.15915494309189\d*$")
 _REGISTER = re.compile(r"[vsa]\d+$|[vsa]\[|ttmp|vcc|exec|m0$|scc$|flat_scratch|xnack_mask|src_|null$|off$|lds_direct")
+
+
+# LLVM's forms of a number; its integers have 64 bits at most.
+_INTEGER = re.compile(r"(-?)(?:0x([0-9a-fA-F]{1,16})|0b([01]{1,64})|(0[0-7]{0,22})|([1-9][0-9]{0,19}))")
+_FLOAT = re.compile(r"-?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d+)?")
+
+
+def integer(text: str) -> int | None:
+    """The integer that assembly text spells (0x, 0b, a leading 0 for octal), or None where it spells none.
+
+    >>> [integer(x) for x in ("64", "-0x10", "010", "0b11", "1_0", "x")]
+    [64, -16, 8, 3, None, None]
+    """
+    found = _INTEGER.fullmatch(text)
+    if found is None:
+        return None
+    sign, *digits = found.groups()
+    (value,) = (int(part, base) for part, base in zip(digits, (16, 2, 8, 10), strict=True) if part)
+    return -value if sign else value
+
+
+def number(text: str) -> int | float | None:
+    """The integer or finite float that assembly text spells, or None where it spells none.
+
+    >>> [number(x) for x in ("0x10", "1.5", "-2e3", "nan", "1e999")]
+    [16, 1.5, -2000.0, None, None]
+    """
+    if not _FLOAT.fullmatch(text):
+        return integer(text)
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def is_register(operand: str) -> bool:
@@ -41,13 +73,11 @@ def is_literal(operand: str) -> bool:
     if is_register(operand):
         return False
     text = operand.strip("|").removeprefix("-").strip("|")
-    try:
-        value = int(operand, 0)
-    except ValueError:
-        try:
-            return float(text) not in INLINE_FLOATS and not INV_TWO_PI.match(text)
-        except ValueError:
-            return True  # a symbol, to be relocated
+    value = number(operand)
+    if not isinstance(value, int):
+        value = number(text)
+        # What is no number is a symbol, to be relocated.
+        return value is None or abs(value) not in INLINE_FLOATS and not INV_TWO_PI.match(text)
     value = value - (1 << 32) if value >> 31 == 1 else value
     return not -16 <= value <= 64
 

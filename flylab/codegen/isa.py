@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from flylab.codegen.encoding import size_of
-from flylab.codegen.metadata import read_metadata
-from flylab.codegen.strings import files_of
+from flylab.codegen.encoding import integer, size_of
+from flylab.codegen.metadata import Entry, read_metadata
+from flylab.codegen.strings import files_of, without_comment
 from flylab.errors import CompileError
 from flylab.targets import Target, target
 
@@ -131,59 +130,78 @@ class Isa:
     def parse(cls, text: str) -> Isa:
         """Reads assembly text.
 
-        Raises `CompileError` where it names no chip or no kernel, or where a kernel has no body.
+        Raises `CompileError` where it names no chip or no kernel, where a kernel has no body, and, with the line's
+        number, for what cannot be read.
         """
-        found = re.search(r'\.amdgcn_target\s+"[^"]*--(gfx\w+)', text)
+        found = _TARGET.search(text)
         if found is None:
             raise CompileError("this assembly names no chip",
                                hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
-        chip = target(found[1])
-        reader = _Reader(text)
+        chip, reader = target(found[1]), _Reader(text)
         if not reader.descriptors:
             raise CompileError("this assembly holds no kernel", hint="a kernel needs an .amdhsa_kernel block")
-        metadata = {k.get(".name"): k for k in read_metadata(text).get("amdhsa.kernels", ())}
-        kernels = {name: _kernel(name, chip, reader, metadata.get(name, {})) for name in reader.descriptors}
+        metadata = {k.take(".name", str): k for k in read_metadata(reader.metadata).entries("amdhsa.kernels")}
+        kernels = {name: _kernel(name, chip, reader, metadata.get(name, Entry())) for name in reader.descriptors}
         return cls(text, chip, kernels)
 
 
-_LINE = re.compile(r"\s*(?:([\w.$@]+):(?!:))?\s*(.*)$")
-_SPLIT = re.compile(r",(?![^\[(]*[\])])")
-_MODIFIER = re.compile(r"\s+(?![^\[(]*[\])])")
-_COMMENT = re.compile(r"\s*(?:;|//).*$")
-_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
+_LABEL = re.compile(r"([\w.$@]+):(?!:)\s*")
+# Brackets with what is in them, a comma, space, or anything else.
+_TOKEN = re.compile(r"[\[(][^\])]*[\])]?|,|\s+|[^\[(,\s]+")
+_LOC = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
+_NAMES = re.compile(r"^[ \t]*(?:\.amdhsa_kernel[ \t]+(\S+)|\.type[ \t]+(\S+?)[ \t]*,[ \t]*@function)", re.M)
+_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*--(gfx\w+)', re.M)
+# Directives within a function that bring no code; every other one there is refused.
+_NO_CODE = {".text", ".type", ".globl", ".weak", ".hidden", ".protected", ".ident"}
+_LEAVES_CODE = {".size", ".section", ".rodata", ".data", ".bss", ".end_amdhsa_kernel"}
+# Directives that decide which lines there are: nothing here can read text that has them.
+_CONTROL = re.compile(r"\.(if\w*|else\w*|endif|rept|irpc?|endr|macro|endm|endmacro|include|incbin|altmacro|exitm)$")
+# What the values of a descriptor may be, by how their names begin; the first that fits counts.
+_LIMITS = (("next_free_vgpr", 0, 512), ("next_free_sgpr", 0, 102), ("accum_offset", 4, 256),
+           ("wavefront_size32", 0, 0), ("user_sgpr_count", 0, 16), ("user_sgpr_kernarg_preload", 0, 16),
+           ("user_sgpr_", 0, 1), ("system_sgpr_", 0, 1), ("system_vgpr_workitem_id", 0, 2), ("ieee_mode", 0, 1),
+           ("dx10_clamp", 0, 1), ("float_", 0, 3), ("kernarg_size", 0, 1 << 20), ("", 0, (1 << 32) - 1))
 
 
 class _Reader:
     """One pass over the lines: functions with instructions and labels, kernel descriptors, symbols, source lines."""
 
     def __init__(self, text: str):
-        self.names = set(re.findall(r"^\s*\.amdhsa_kernel\s+(\S+)", text, re.M))
-        self.names |= set(re.findall(r"^\s*\.type\s+(\S+?)\s*,\s*@function", text, re.M))
+        self.names = {name for pair in _NAMES.findall(text) for name in pair if name}
         self.bodies: dict[str, list[Instruction]] = {}
         self.labels: dict[str, dict[str, int]] = {}
         self.descriptors: dict[str, dict[str, int]] = {}
         self.symbols: dict[str, int] = {}
         self.files: dict[int, str] = {}
+        self.metadata: list[tuple[int, str]] = []
         self.source: tuple[str, int, int] | None = None
         self.function = self.descriptor = ""
-        self.address = 0
+        self.address = self.number = 0
         in_metadata = False
-        for number, line in enumerate(text.split("\n"), 1):
-            if "amdgpu_metadata" in line:
-                in_metadata = line.strip() == ".amdgpu_metadata"
-            elif not in_metadata:
-                self._line(number, _COMMENT.sub("", line))
+        for self.number, raw in enumerate(text.split("\n"), 1):
+            line = without_comment(raw).strip()
+            if line in (".amdgpu_metadata", ".end_amdgpu_metadata"):
+                in_metadata = line == ".amdgpu_metadata"
+                self.function = self.descriptor = ""
+            elif in_metadata:
+                self.metadata.append((self.number, raw))
+            elif line:
+                self._line(line)
+        if in_metadata:
+            raise self._error("the metadata has no .end_amdgpu_metadata")
 
-    def _line(self, number: int, line: str) -> None:
-        found = _LINE.match(line)
-        assert found is not None  # the pattern takes any line
-        label, rest = found.groups()
-        if label:
-            self._label(label)
-        if rest.startswith("."):
-            self._directive(rest)
-        elif rest and self.function:
-            self._instruction(number, rest)
+    def _error(self, message: str, hint: str | None = None) -> CompileError:
+        return CompileError(f"ISA line {self.number}: {message}", hint=hint)
+
+    def _line(self, line: str) -> None:
+        found = _LABEL.match(line)
+        if found:
+            self._label(found[1])
+            line = line[found.end():]
+        if line.startswith("."):
+            self._directive(line)
+        elif line:
+            self._instruction(line)
 
     def _label(self, label: str) -> None:
         if label in self.names:
@@ -192,66 +210,94 @@ class _Reader:
         elif self.function:
             self.labels[self.function][label] = len(self.bodies[self.function])
 
-    def _instruction(self, number: int, text: str) -> None:
-        mnemonic, _, rest = text.partition(" ") if "\t" not in text else text.replace("\t", " ").partition(" ")
-        parts = [p.strip() for p in _SPLIT.split(rest.strip())] if rest.strip() else []
-        modifiers: tuple[str, ...] = ()
-        if parts:
-            words = _MODIFIER.split(parts[-1])
-            first = 0 if len(parts) == 1 and re.match(r"\w+[(:]", words[0]) else 1
-            modifiers = tuple(words[first:])
-            parts[-1:] = words[:first]
+    def _instruction(self, text: str) -> None:
+        if not self.function:
+            raise self._error(f"'{text[:80]}' belongs to no function", hint="a kernel's code begins at its label")
+        mnemonic, *rest = text.split(None, 1)
+        operands, modifiers = _fields(rest[0]) if rest else ((), ())
         body = self.bodies[self.function]
-        body.append(Instruction(len(body), self.address, " ".join(text.split()), mnemonic, tuple(parts), modifiers,
-                                number, self.source))
-        self.address += size_of(mnemonic, tuple(parts))
+        body.append(Instruction(len(body), self.address, " ".join(text.split()), mnemonic, operands, modifiers,
+                                self.number, self.source))
+        self.address += size_of(mnemonic, operands)
 
     def _directive(self, text: str) -> None:
-        word, _, rest = text.partition(" ") if "\t" not in text else text.partition("\t")
+        word, _, rest = text.replace("\t", " ").partition(" ")
         rest = rest.strip()
         if word == ".loc":
-            found = _LOC.match(text.replace("\t", " "))
-            if found:
-                number, line, column = (int(g or 0) for g in found.groups())
-                self.source = (self.files.get(number, f"file {number}"), line, column) if line else None
+            self._location(text)
         elif word == ".file":
             self.files.update(files_of(text))
         elif word == ".amdhsa_kernel":
             self.function, self.descriptor = "", rest
             self.descriptors[rest] = {}
         elif word.startswith(".amdhsa_") and self.descriptor:
-            self.descriptors[self.descriptor][word.removeprefix(".amdhsa_")] = _number(rest)
-        elif word in (".size", ".section", ".rodata", ".data", ".end_amdhsa_kernel"):
+            name = word.removeprefix(".amdhsa_")
+            self.descriptors[self.descriptor][name] = self._setting(name, rest)
+        elif word in _LEAVES_CODE:
             self.function = self.descriptor = ""
         elif word == ".set":
-            name, _, value = rest.partition(",")
-            if re.fullmatch(r"\s*\d+", value):
-                self.symbols[name.strip()] = int(value)
+            name, _, expression = rest.partition(",")
+            value = integer(expression.strip())
+            if value is not None and value >= 0:
+                self.symbols[name.strip()] = value
+        elif _CONTROL.match(word) or self.function and word not in _NO_CODE and not word.startswith(".cfi_"):
+            raise self._error(f"the directive {word} cannot be read here",
+                              hint="give the instructions themselves, as LLVM's own listing does")
+
+    def _location(self, text: str) -> None:
+        found = _LOC.match(text)
+        if found is None:
+            raise self._error(f"'{text[:80]}' is no place in a file", hint="it takes a file, a line and a column")
+        file, line, column = (int(g or 0) for g in found.groups())
+        self.source = (self.files.get(file, f"file {file}"), line, column) if line else None
+
+    def _setting(self, name: str, text: str) -> int:
+        """A value of a kernel's descriptor."""
+        value = integer(text)
+        if value is None:
+            raise self._error(f"the kernel descriptor holds an expression, {text[:80]!r}, where a number is needed",
+                              hint="compile the kernel and the functions it calls as one module")
+        low, high = next((low, high) for start, low, high in _LIMITS if name.startswith(start))
+        if not low <= value <= high:
+            hint = "the waves of these chips have 64 lanes" if name == "wavefront_size32" else None
+            raise self._error(f".amdhsa_{name} is {value}, and {low} to {high} are possible", hint=hint)
+        return value
 
 
-def _number(text: str) -> int:
-    try:
-        return int(text, 0)
-    except ValueError:
-        raise CompileError(f"the kernel descriptor holds an expression, {text!r}, where a number is needed",
-                           hint="compile the kernel and the functions it calls as one module") from None
+def _fields(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The operands, which commas part, and the modifiers, the words after the last operand."""
+    parts: list[list[str]] = [[""]]
+    for token in _TOKEN.findall(text):
+        if token == ",":
+            parts.append([""])
+        elif not token.isspace():
+            parts[-1][-1] += token
+        elif parts[-1][-1]:
+            parts[-1].append("")
+    words = [" ".join(part).strip() for part in parts[:-1]]
+    last = [word for word in parts[-1] if word]
+    first = 0 if not words and last and re.match(r"\w+[(:]", last[0]) else 1
+    # An operand that is missing after a comma stays an empty one, which nothing takes.
+    operands = words + (last[:first] or [""] * bool(words))
+    return tuple(operands), tuple(last[first:])
 
 
-def _kernel(name: str, chip: Target, reader: _Reader, metadata: dict[str, Any]) -> IsaKernel:
+def _kernel(name: str, chip: Target, reader: _Reader, metadata: Entry) -> IsaKernel:
     body, descriptor, symbols = reader.bodies.get(name), reader.descriptors[name], reader.symbols
     if not body:
         raise CompileError(f"kernel '{name}' has a descriptor and no instructions")
     total = descriptor.get("next_free_vgpr", 0)
     beyond = max(total - descriptor.get("accum_offset", total), 0)
-    agprs = symbols.get(f"{name}.num_agpr", metadata.get(".agpr_count", beyond))
+    agprs = symbols.get(f"{name}.num_agpr", metadata.take(".agpr_count", int, beyond))
     vgprs = symbols.get(f"{name}.num_vgpr", descriptor.get("accum_offset", total) if agprs else total)
-    args = tuple(KernelArg(a.get(".name", ""), a[".offset"], a[".size"], a[".value_kind"], a.get(".address_space", ""))
-                 for a in metadata.get(".args") or ())
+    args = tuple(KernelArg(a.take(".name", str, ""), a.take(".offset", int), a.take(".size", int),
+                           a.take(".value_kind", str), a.take(".address_space", str, ""))
+                 for a in metadata.entries(".args"))
     return IsaKernel(
         name=name, target=chip, instructions=tuple(body), labels=reader.labels[name], args=args,
-        kernarg_size=metadata.get(".kernarg_segment_size", descriptor.get("kernarg_size", 0)),
-        vgprs=vgprs, agprs=agprs, sgprs=metadata.get(".sgpr_count", descriptor.get("next_free_sgpr", 0)),
+        kernarg_size=metadata.take(".kernarg_segment_size", int, descriptor.get("kernarg_size", 0)),
+        vgprs=vgprs, agprs=agprs, sgprs=metadata.take(".sgpr_count", int, descriptor.get("next_free_sgpr", 0)),
         lds_bytes=descriptor.get("group_segment_fixed_size", 0),
         scratch_bytes=descriptor.get("private_segment_fixed_size", 0),
-        spills=metadata.get(".vgpr_spill_count", 0) + metadata.get(".sgpr_spill_count", 0),
-        max_workgroup=metadata.get(".max_flat_workgroup_size", chip.max_workgroup), descriptor=descriptor)
+        spills=metadata.take(".vgpr_spill_count", int, 0) + metadata.take(".sgpr_spill_count", int, 0),
+        max_workgroup=metadata.take(".max_flat_workgroup_size", int, chip.max_workgroup), descriptor=descriptor)

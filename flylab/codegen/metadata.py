@@ -7,57 +7,91 @@ that spares a dependency on a YAML package.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from flylab.errors import CompileError
 
+T = TypeVar("T")
+# Blocks within blocks (LLVM writes four), and the largest number that can be a size, an offset or a count here.
+_DEPTH, _MOST = 16, 1 << 30
+_SORTS = {int: f"a number from 0 to {_MOST}", str: "a word", list: "a list"}
+_KEY = re.compile(r"\S+:(\s|$)")
 
-def read_metadata(text: str) -> dict[str, Any]:
-    """The metadata of assembly `text` as dicts and lists; empty where there is none.
 
-    >>> read_metadata('''.amdgpu_metadata
-    ... amdhsa.kernels:
-    ...   - .name: k
-    ...     .args:
-    ...       - .size: 8
-    ... .end_amdgpu_metadata''')
+class Entry(dict[str, Any]):
+    """A mapping of the metadata; `line` is the line of the assembly that it begins at."""
+
+    line = 0
+
+    def take(self, key: str, sort: type[T], default: T | None = None) -> T:
+        """The value of a key, or the default.
+
+        Raises `CompileError` for a value of another sort, a number that none of them can be, and a key that is missing
+        and has no default.
+        """
+        found = self.get(key)
+        if found is None and default is not None:
+            return default
+        if type(found) is not sort or isinstance(found, int) and not 0 <= found <= _MOST:
+            has = "no" if found is None else f"{found!r} for"
+            raise CompileError(f"ISA line {self.line}: the metadata has {has} {key}, and {_SORTS[sort]} is needed")
+        return found
+
+    def entries(self, key: str) -> list[Entry]:
+        """The mappings of a list; none where the key is not there. Raises `CompileError` for anything else."""
+        found: list[Any] = self.take(key, list, [])
+        if not all(isinstance(item, Entry) for item in found):
+            raise CompileError(f"ISA line {self.line}: the metadata has {found!r} for {key}, and a list of mappings is "
+                               "needed")
+        return found
+
+
+def read_metadata(lines: Iterable[tuple[int, str]]) -> Entry:
+    """The metadata that numbered lines of assembly hold, as mappings and lists; empty where there is none.
+
+    >>> read_metadata(enumerate(["amdhsa.kernels:", "  - .name: k", "    .args:", "      - .size: 8"], 7))
     {'amdhsa.kernels': [{'.name': 'k', '.args': [{'.size': 8}]}]}
 
     Raises `CompileError` for a form that LLVM does not write.
     """
-    found = re.search(r"^\s*\.amdgpu_metadata\s*$(.*?)^\s*\.end_amdgpu_metadata", text, re.M | re.S)
-    if found is None:
-        return {}
-    lines = [(len(line) - len(line.lstrip()), line.strip()) for line in found[1].split("\n")]
-    lines = [(indent, line) for indent, line in lines if line and line not in ("---", "...")]
-    if not lines:
-        return {}
-    value, end = _block(lines, 0)
-    if end != len(lines) or not isinstance(value, dict):
-        raise CompileError(f"the metadata line {lines[min(end, len(lines) - 1)][1]!r} is not in the form LLVM writes")
+    kept = [(number, len(line) - len(line.lstrip()), line.strip()) for number, line in lines]
+    kept = [line for line in kept if line[2] and line[2] not in ("---", "...")]
+    if not kept:
+        return Entry()
+    value, end = _block(kept, 0, 0)
+    if end != len(kept) or not isinstance(value, Entry):
+        raise _unknown(kept[min(end, len(kept) - 1)])
     return value
 
 
-def _block(lines: list[tuple[int, str]], at: int) -> tuple[Any, int]:
+def _unknown(line: tuple[int, int, str]) -> CompileError:
+    return CompileError(f"ISA line {line[0]}: the metadata {line[2][:80]!r} is not in the form LLVM writes")
+
+
+def _block(lines: list[tuple[int, int, str]], at: int, depth: int) -> tuple[Any, int]:
     """The mapping, sequence or scalar that begins at line `at`, and the line after it."""
-    indent, text = lines[at]
+    number, indent, text = lines[at]
+    if depth > _DEPTH:
+        raise _unknown(lines[at])
     if text.startswith("- "):
         items = []
-        while at < len(lines) and lines[at][0] == indent and lines[at][1].startswith("- "):
-            lines[at] = (indent + 2, lines[at][1][2:].lstrip())
-            item, at = _block(lines, at)
+        while at < len(lines) and lines[at][1] == indent and lines[at][2].startswith("- "):
+            lines[at] = (lines[at][0], indent + 2, lines[at][2][2:].lstrip())
+            item, at = _block(lines, at, depth + 1)
             items.append(item)
         return items, at
-    if not re.match(r"\S+:(\s|$)", text):
+    if not _KEY.match(text):
         return _scalar(text), at + 1
-    mapping: dict[str, Any] = {}
-    while at < len(lines) and lines[at][0] == indent and not lines[at][1].startswith("- "):
-        key, _, value = lines[at][1].partition(":")
+    mapping = Entry()
+    mapping.line = number
+    while at < len(lines) and lines[at][1] == indent and _KEY.match(lines[at][2]):
+        key, _, value = lines[at][2].partition(":")
         at += 1
         if value.strip():
             mapping[key] = _scalar(value.strip())
-        elif at < len(lines) and (lines[at][0] > indent or lines[at][1].startswith("- ") and lines[at][0] == indent):
-            mapping[key], at = _block(lines, at)
+        elif at < len(lines) and (lines[at][1] > indent or lines[at][2].startswith("- ") and lines[at][1] == indent):
+            mapping[key], at = _block(lines, at, depth + 1)
         else:
             mapping[key] = None
     return mapping, at
@@ -70,4 +104,4 @@ def _scalar(text: str) -> Any:
         return []
     if text in ("true", "false"):
         return text == "true"
-    return int(text) if re.fullmatch(r"-?\d+", text) else text
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text

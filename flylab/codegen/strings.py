@@ -6,6 +6,9 @@ import os
 import re
 
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_FILE = re.compile(r"\.file\s+(\d{1,9})\s")
+# A string (to its end, or to the line's where it has none), or what begins a comment.
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?$)|;|//')
 
 
 def unescaped(text: str, base: int = 16) -> str:
@@ -25,6 +28,19 @@ def files_of(directive: str) -> dict[int, str]:
     >>> files_of(r'.file 1 "/srv/lab" "gr\303\274n.py"')
     {1: '/srv/lab/grün.py'}
     """
-    number = directive.split()[1]
+    number = _FILE.match(directive)
     parts = [unescaped(part, 8) for part in _QUOTED.findall(directive)]
-    return {int(number): os.path.join(*parts[:2])} if number.isdigit() and parts else {}
+    return {int(number[1]): os.path.join(*parts[:2])} if number and parts else {}
+
+
+def without_comment(line: str) -> str:
+    """A line of assembly up to its comment; what looks like one within a string stays.
+
+    >>> without_comment('.file 1 "//a;b" ; c')
+    '.file 1 "//a;b" '
+    """
+    if ";" in line or "//" in line:
+        for found in _STRING_OR_COMMENT.finditer(line):
+            if found[0][0] != '"':
+                return line[:found.start()]
+    return line

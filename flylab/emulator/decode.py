@@ -10,7 +10,16 @@ from functools import partial
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
-from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, Operand, OperandError, constant_bits, parse_operand
+from flylab.emulator.operands import (
+    CONSTANT,
+    OFF,
+    SCALAR,
+    VECTOR,
+    Operand,
+    OperandError,
+    constant_bits,
+    operands_of,
+)
 from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
@@ -18,8 +27,12 @@ from flylab.places import SourceLine
 
 SUFFIXES = ("_e32", "_e64", "_sdwa")
 _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
-_LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01,]+)\]$")
-_SELECT = re.compile(r"(dst_sel|dst_unused|src0_sel|src1_sel):(\w+)$")
+_LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")
+_SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWORD)|"
+                     r"(dst_unused):(UNUSED_(?:PAD|SEXT|PRESERVE)))")
+_WORDS = {SCALAR: "a scalar register", VECTOR: "a vector register", CONSTANT: "a constant", OFF: "'off'"}
+# What an encoding can name of each file.
+_VECTOR_NUMBERS = 256
 
 
 class Slots(list[int]):
@@ -67,16 +80,36 @@ class Registers:
         self.rows = max(-(-total // granule) * granule, granule)
         self.accumulators = descriptor.get("accum_offset", self.rows)
 
-    def offset(self, operand: Operand, registers: int) -> int:
-        """The byte offset of a register operand in its file; `registers` is how many the instruction takes."""
+    def offset(self, operand: Operand, registers: int, *files: str) -> int:
+        """The byte offset in its file of a register without source modifiers.
+
+        `registers` is how many the instruction takes there, `files` whose they may be (SCALAR, VECTOR).
+        """
+        if operand.negative or operand.absolute or operand.sign_extend:
+            raise OperandError("it takes no source modifier there")
+        return self.source(operand, registers, *files)
+
+    def source(self, operand: Operand, registers: int, *files: str) -> int:
+        """As `offset`, where the register may have source modifiers."""
+        if operand.kind not in files:
+            raise OperandError(f"{_WORDS[operand.kind]} stands where it takes "
+                               f"{' or '.join(_WORDS[name] for name in files)}")
         if operand.count != registers:
             raise OperandError(f"it names {operand.count} registers where the instruction takes {registers}")
         if operand.kind == SCALAR:
             return 4 * operand.index
-        row = operand.index + (self.accumulators if operand.accumulator else 0)
-        if row + registers > self.rows:
-            raise OperandError(f"register {row + registers - 1} is beyond the {self.rows} of the kernel's descriptor")
-        return ROW_BYTES * row
+        first, end = (self.accumulators, self.rows) if operand.accumulator else (0, min(self.accumulators, self.rows))
+        count, letter = min(end - first, _VECTOR_NUMBERS), "a" if operand.accumulator else "v"
+        if operand.index + registers > count:
+            raise OperandError(f"register {letter}{operand.index + registers - 1} is beyond the {max(count, 0)} of the "
+                               "kernel's descriptor")
+        return ROW_BYTES * (first + operand.index)
+
+    def scalar(self, operand: Operand) -> int:
+        """What a slot holds of a scalar register or constant of 32 bits: the register's offset, or the bits."""
+        if operand.kind == CONSTANT:
+            return constant_bits(operand, "i32")
+        return self.offset(operand, 1, SCALAR, CONSTANT)
 
 
 def mode_of(kernel: IsaKernel) -> Mode:
@@ -112,7 +145,7 @@ def unknown(kernel: IsaKernel, instruction: Instruction, why: str) -> UnknownIns
     """The error for an instruction that cannot be executed, with all that finds it."""
     where = source_line(kernel, instruction)
     return UnknownInstruction(
-        f"the software device cannot execute '{instruction.text}' of kernel '{kernel.name}' "
+        f"the software device cannot execute '{instruction.text[:120]}' of kernel '{kernel.name}' "
         f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where)
 
 
@@ -152,11 +185,8 @@ class Decoder:
     def computing(self, row: Row, instruction: Instruction, modifiers: Iterable[str] | None = None) -> Coded:
         """An instruction of a row of the table; `modifiers` replaces those of the text."""
         results, sources = row.named_results, row.named_sources
-        if len(instruction.operands) != len(results) + len(sources):
-            raise OperandError(f"it has {len(instruction.operands)} operands where the table's row "
-                               f"has {len(results) + len(sources)}")
+        operands = operands_of(instruction, len(results) + len(sources))
         words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
-        operands = [parse_operand(text) for text in instruction.operands]
         slots = Slots()
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:
@@ -168,7 +198,7 @@ class Decoder:
         for half in range(2 if packed else 1):
             for n, (operand, type_name) in enumerate(zip(operands, sources, strict=True)):
                 source = self._half(slots, operand, type_name, words, n, half) if packed else self._source(
-                    slots, operand, type_name, words.select(n, type_name, row.family))
+                    slots, operand, type_name, words.select(n, type_name, row.family), row)
                 found.append(source)
         select, unused = words.placement(len(sources), results, packed)
         form = Form(row, places, tuple(found), words.clamp, words.scale, select, unused, self.mode)
@@ -176,19 +206,17 @@ class Decoder:
 
     def _result(self, operand: Operand, type_name: str, row: Row) -> int:
         wanted = SCALAR if row.family == SCALAR_FAMILY or type_name == "mask" else VECTOR
-        if operand.kind != wanted:
-            raise OperandError("its result is of the wrong register file")
         registers = TYPES[type_name].registers * (2 if row.family == PACKED_FAMILY and type_name.endswith("32") else 1)
-        return self.registers.offset(operand, registers)
+        return self.registers.offset(operand, registers, wanted)
 
-    def _source(self, slots: Slots, operand: Operand, type_name: str, select: str) -> Source:
+    def _source(self, slots: Slots, operand: Operand, type_name: str, select: str, row: Row) -> Source:
         type_ = TYPES[type_name]
         if operand.kind == CONSTANT:
             place = slots.put(constant_bits(operand, type_.bits), type_.registers)
-        elif operand.kind in (SCALAR, VECTOR):
-            place = slots.put(self.registers.offset(operand, type_.registers))
+        elif row.family == SCALAR_FAMILY or type_name == "mask":
+            place = slots.put(self.registers.offset(operand, type_.registers, SCALAR, CONSTANT))
         else:
-            raise OperandError(f"'{operand.kind}' is no source of it")
+            place = slots.put(self.registers.source(operand, type_.registers, VECTOR, SCALAR, CONSTANT))
         return Source(operand.kind, place, operand.negative, operand.absolute, operand.sign_extend, select)
 
     def _half(self, slots: Slots, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
@@ -202,8 +230,8 @@ class Decoder:
             type_ = "float" if wide else "half" if isinstance(operand.value, float) else "i32"
             place = slots.put(constant_bits(operand, type_))
         else:
-            place = slots.put(self.registers.offset(operand, 2 if wide else 1) + (
-                (ROW_BYTES if operand.kind == VECTOR else 4) if wide and high else 0))
+            first = self.registers.offset(replace(operand, negative=False), 2 if wide else 1, VECTOR, SCALAR, CONSTANT)
+            place = slots.put(first + (ROW_BYTES if operand.kind == VECTOR else 4) * (wide and high))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
 
     def initial_mode(self) -> int:
@@ -224,10 +252,11 @@ class Modifiers:
                 self.clamp = True
             elif word in _SCALES:
                 self.scale = _SCALES[word]
-            elif found := _LIST.match(word):
+            elif found := _LIST.fullmatch(word):
                 self.lists[found[1]] = [bit == "1" for bit in found[2].split(",")]
-            elif found := _SELECT.match(word):
-                self.selects[found[1]] = "" if found[2] == "DWORD" else found[2]
+            elif found := _SELECT.fullmatch(word):
+                name, value = (part for part in found.groups() if part)
+                self.selects[name] = "" if value == "DWORD" else value
             else:
                 raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
 

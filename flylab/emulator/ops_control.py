@@ -11,7 +11,16 @@ from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.ir import Builder, Value
-from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, OperandError, constant_bits, parse_operand
+from flylab.emulator.operands import (
+    CONSTANT,
+    SCALAR,
+    VECTOR,
+    Operand,
+    OperandError,
+    bounded,
+    operands_of,
+    parse_operand,
+)
 from flylab.emulator.state import BARRIER, END, EXEC, MODE, PAST_END, RECORD_BYTES, SCC, TRAP, VCC, YIELD, Worker
 
 Decode = Callable[[Decoder, Instruction], Coded]
@@ -29,7 +38,7 @@ CONDITIONS = {
     "s_cbranch_vccz": (VCC, "i64", "eq"), "s_cbranch_vccnz": (VCC, "i64", "ne"),
     "s_cbranch_execz": (EXEC, "i64", "eq"), "s_cbranch_execnz": (EXEC, "i64", "ne"),
 }
-_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d+),\s*(\d+))?\)$")
+_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
 
 
 def _no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -61,7 +70,7 @@ def _write_leaving(name: str, status: int) -> str:
 
 def _trap(decoder: Decoder, instruction: Instruction) -> Coded:
     coded = Coded("trap", _write_trap)
-    coded.slot(int(instruction.operands[0], 0) if instruction.operands else 0)
+    coded.slot(bounded(instruction.operands[0], 0, 255, "the trap") if instruction.operands else 0)
     return coded
 
 
@@ -83,8 +92,9 @@ def write_past_end(name: str) -> str:
 
 def _jump(decoder: Decoder, instruction: Instruction) -> Coded:
     coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
-    (label,) = instruction.operands
-    coded.slot(decoder.target(label, instruction))
+    if len(instruction.operands) != 1:
+        raise OperandError(f"it has {len(instruction.operands)} operands, and takes the label of its target")
+    coded.slot(decoder.target(instruction.operands[0], instruction))
     return coded
 
 
@@ -117,24 +127,28 @@ def _take(b: Builder) -> None:
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
     """Writes of the denormal bits of MODE; nothing else of the hardware registers can be written."""
-    register, value = instruction.operands
-    first, size = _mode_field(register)
+    first, size, value = _mode_operands(instruction, 0)
     if first < 4 or first + size > 8:
         raise OperandError("only the denormal bits of MODE can be changed")
-    source = parse_operand(value)
     field = ((1 << size) - 1) << first
-    coded = Coded(f"setreg {source.kind}", partial(_write_setreg, kind=source.kind))
-    coded.slot(constant_bits(source, "i32") if source.kind == CONSTANT else decoder.registers.offset(source, 1))
+    coded = Coded(f"setreg {value.kind}", partial(_write_setreg, kind=value.kind))
+    coded.slot(decoder.registers.scalar(value))
     coded.slot(first)
     coded.slot(field)
     return coded
 
 
-def _mode_field(text: str) -> tuple[int, int]:
-    found = _HWREG.match(text)
+def _mode_operands(instruction: Instruction, place: int) -> tuple[int, int, Operand]:
+    """The first bit and the size of the field of MODE that operand `place` names, and the other operand."""
+    if len(instruction.operands) != 2:
+        raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
+    found = _HWREG.fullmatch(instruction.operands[place])
     if found is None or found[1] not in ("HW_REG_MODE", "1"):
         raise OperandError("of the hardware registers the software device has MODE only")
-    return int(found[2] or 0), int(found[3] or 32)
+    first, size = int(found[2] or 0), int(found[3] or 32)
+    if size < 1 or first + size > 32:
+        raise OperandError(f"a register has no {size} bits from bit {first} up")
+    return first, size, parse_operand(instruction.operands[1 - place])
 
 
 def _write_setreg(name: str, kind: str) -> str:
@@ -147,10 +161,9 @@ def _write_setreg(name: str, kind: str) -> str:
 
 
 def _getreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    result, register = instruction.operands
-    first, size = _mode_field(register)
+    first, size, result = _mode_operands(instruction, 1)
     coded = Coded("getreg", _write_getreg)
-    coded.slot(decoder.registers.offset(parse_operand(result), 1))
+    coded.slot(decoder.registers.offset(result, 1, SCALAR))
     coded.slot(first)
     coded.slot((1 << size) - 1)
     return coded
@@ -165,13 +178,14 @@ def _write_getreg(name: str) -> str:
 
 def _read_lane(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_readfirstlane and v_readlane: one lane of a vector register to a scalar one."""
-    operands = [parse_operand(text) for text in instruction.operands]
-    if operands[0].kind != SCALAR or operands[1].kind != VECTOR:
-        raise OperandError("it reads a vector register into a scalar one")
-    kind = operands[2].kind if len(operands) == 3 else "first"
+    named = instruction.mnemonic.startswith("v_readlane")
+    result, source, *lane = operands_of(instruction, 3 if named else 2)
+    kind = lane[0].kind if named else "first"
     coded = Coded(f"readlane {kind}", partial(_write_read_lane, kind=kind))
-    for operand in operands:
-        coded.slot(int(operand.value) if operand.kind == CONSTANT else decoder.registers.offset(operand, 1))
+    coded.slot(decoder.registers.offset(result, 1, SCALAR))
+    coded.slot(decoder.registers.offset(source, 1, VECTOR))
+    for operand in lane:
+        coded.slot(decoder.registers.scalar(operand))
     return coded
 
 
@@ -192,12 +206,12 @@ def _write_read_lane(name: str, kind: str) -> str:
 
 def _write_lane_of(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_writelane: a scalar to one lane of a vector register, whatever EXEC says."""
-    result, value, lane = (parse_operand(text) for text in instruction.operands)
+    result, value, lane = operands_of(instruction, 3)
     coded = Coded(f"writelane {value.kind} {lane.kind}",
                   partial(_write_write_lane, kind=value.kind, lane_kind=lane.kind))
-    coded.slot(decoder.registers.offset(result, 1))
+    coded.slot(decoder.registers.offset(result, 1, VECTOR))
     for operand in (value, lane):
-        coded.slot(constant_bits(operand, "i32") if operand.kind == CONSTANT else decoder.registers.offset(operand, 1))
+        coded.slot(decoder.registers.scalar(operand))
     return coded
 
 

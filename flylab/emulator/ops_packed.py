@@ -8,7 +8,7 @@ from typing import Any
 from flylab.codegen.isa import Instruction
 from flylab.emulator.compute import Form, Source
 from flylab.emulator.decode import Coded, Decoder, Modifiers, Slots
-from flylab.emulator.operands import CONSTANT, VECTOR, OperandError, parse_operand
+from flylab.emulator.operands import SCALAR, VECTOR, bounded, operands_of
 from flylab.emulator.ops_float import fma
 from flylab.emulator.semantics import extreme, extreme_nan, integer_median, three
 from flylab.emulator.state import ROW_BYTES
@@ -110,7 +110,7 @@ def _bitwise(type_: str, decoder: Decoder, instruction: Instruction) -> Coded:
     entries, rest = 0, []
     for word in instruction.modifiers:
         if word.startswith("bitop3:"):
-            entries = int(word.partition(":")[2], 0)
+            entries = bounded(word.partition(":")[2], 0, 255, "the truth table")
         else:
             rest.append(word)
     name = f"v_bitop3_{type_}:{entries}"
@@ -125,20 +125,18 @@ SWAP = Row("v_swap_b32", VECTOR_FAMILY, ("b32", "b32"), ("b32", "b32"), lambda x
 
 def _move_pair(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_pk_mov_b32: the low half from a half of the first source, the high half from one of the second, by op_sel."""
-    result, *sources = (parse_operand(text) for text in instruction.operands)
+    result, *sources = operands_of(instruction, 3)
     words = Modifiers(instruction.modifiers)
-    slots = Slots([decoder.registers.offset(result, 2)])
+    slots = Slots([decoder.registers.offset(result, 2, VECTOR)])
     for n, source in enumerate(sources):
-        if source.kind == CONSTANT:
-            raise OperandError("a constant is no source of it here")
         step = ROW_BYTES if source.kind == VECTOR else 4
-        slots.append(decoder.registers.offset(source, 2) + step * words.bit("op_sel", n))
+        slots.append(decoder.registers.offset(source, 2, VECTOR, SCALAR) + step * words.bit("op_sel", n))
     return Coded.of(Form(PAIR_OF, (0,), tuple(Source(s.kind, n) for n, s in enumerate(sources, 1))), slots)
 
 
 def _swap(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_swap_b32: both operands are read, then both written."""
-    slots = Slots(decoder.registers.offset(parse_operand(text), 1) for text in instruction.operands)
+    slots = Slots(decoder.registers.offset(operand, 1, VECTOR) for operand in operands_of(instruction, 2))
     return Coded.of(Form(SWAP, (0, 1), (Source(VECTOR, 0), Source(VECTOR, 1))), slots)
 
 

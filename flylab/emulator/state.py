@@ -18,6 +18,7 @@ SLOTS = 12
 RANGE_OFFSET = 56
 
 # Scalar registers by their hardware number, then the state bits that have none.
+NUMBERED_SGPRS = 102
 VCC, M0, EXEC, SCC, MODE, SINK = 106, 124, 126, 128, 129, 130
 SGPR_COUNT = 144
 SGPR_NAMES = {"flat_scratch": 102, "xnack_mask": 104, "vcc": VCC, "m0": M0, "exec": EXEC, "src_scc": SCC, "scc": SCC}

@@ -125,9 +125,9 @@ def test_accumulators_count_after_the_vector_registers() -> None:
 
 
 def test_metadata_that_llvm_does_not_write() -> None:
-    assert read_metadata("no metadata") == {}
-    with pytest.raises(CompileError, match="not in the form LLVM writes"):
-        read_metadata(".amdgpu_metadata\n- 1\n- 2\n.end_amdgpu_metadata")
+    assert read_metadata([]) == {}
+    with pytest.raises(CompileError, match="ISA line 7: the metadata '2' is not in the form LLVM writes"):
+        read_metadata([(6, "- 1"), (7, "- 2")])
 
 
 def test_a_descriptor_with_an_expression() -> None:

@@ -235,7 +235,7 @@ def test_an_unknown_instruction_is_named() -> None:
 
 
 @pytest.mark.parametrize("instruction, why", [
-    ("v_add_f32_e32 v0, v1, v99", "register 99 is beyond the 16"),
+    ("v_add_f32_e32 v0, v1, v99", "register v99 is beyond the 16"),
     ("v_add_f32_e32 v0, v1", "2 operands"),
     ("v_add_f32_e64 v0, v1, v2 mystery:3", "the modifier 'mystery:3'"),
     ("v_add_f32_e32 v0, v1, $x", "the operand '$x'"),
@@ -243,7 +243,7 @@ def test_an_unknown_instruction_is_named() -> None:
     ("s_branch .Lnowhere", "no label .Lnowhere"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1", "only the denormal bits"),
     ("s_getreg_b32 s0, hwreg(HW_REG_HW_ID)", "MODE only"),
-    ("v_add_f32_e32 s0, v1, v2", "wrong register file"),
+    ("v_add_f32_e32 s0, v1, v2", "a scalar register stands where it takes a vector register"),
     ("v_add_f64 v[0:1], v[2:3], v4", "1 registers where the instruction takes 2"),
 ])
 def test_a_form_that_is_not_there_is_refused(instruction: str, why: str) -> None:

@@ -123,7 +123,8 @@ def element(name: str, type_: str, pointer: str, index: str = "%i") -> str:
 def assembly(body: str, chip: str = "gfx942", arguments: int = 1, vgprs: int = 16, **descriptor: int) -> str:
     """A hand-written kernel `k` whose arguments are pointers, at s[0:1]; the workgroup's number is in s2."""
     settings = {"kernarg_size": 8 * arguments, "user_sgpr_count": 2, "user_sgpr_kernarg_segment_ptr": 1,
-                "system_sgpr_workgroup_id_x": 1, "next_free_vgpr": vgprs, "next_free_sgpr": 32, "accum_offset": vgprs,
+                "system_sgpr_workgroup_id_x": 1, "next_free_vgpr": vgprs, "next_free_sgpr": 32,
+                "accum_offset": min(-(-vgprs // 4) * 4, 256),
                 "float_denorm_mode_32": 3, "float_denorm_mode_16_64": 3, "ieee_mode": 1, "dx10_clamp": 1} | descriptor
     lines = "\n".join(f"  .amdhsa_{name} {value}" for name, value in settings.items())
     args = "\n".join(f"      - .address_space: global\n        .name: a{n}\n        .offset: {8 * n}\n"
