@@ -1,6 +1,6 @@
 """Environment variables: one row each, read when they are needed.
 
-`FLYLAB_` names win over their `FLYDSL_` aliases.
+`FLYLAB_` names win over their `FLYDSL_` aliases. An empty variable counts as one that is not set.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from flylab.errors import FlylabError
 
-TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Setting:
 
     def text(self) -> str:
         """The value: of `FLYLAB_<name>`, else of `FLYDSL_<name>`, else the default."""
-        return next((os.environ[name] for name in self.names if name in os.environ), self.default)
+        return next((text for name in self.names if (text := os.environ.get(name))), self.default)
 
     def flag(self) -> bool:
         """The value as a yes or no. Raises `FlylabError` for a word that is neither."""

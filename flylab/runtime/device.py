@@ -1,13 +1,17 @@
 """Which device a launch runs on.
 
-First that is given: `flylab.use(...)`, `FLYLAB_DEVICE`, `ARCH`, else the software device as a gfx942.
+First that is given: `with flylab.use(...)`, `flylab.use(...)`, `FLYLAB_DEVICE`, `ARCH`, else the software device as a
+gfx942.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from flylab import settings
 from flylab.errors import FlylabError, NotSupportedError
@@ -27,7 +31,18 @@ class Device:
         return f"{self.kind}:{self.target}"
 
 
-_chosen: Device | None = None
+@dataclass(frozen=True)
+class _Choice:
+    """What `use` chose (None is whatever the environment says), and what holds again after its block."""
+
+    device: Device | None = None
+    before: _Choice | None = None
+
+
+# Of the whole process. A notebook may run each cell in a copied context, so a context variable would forget.
+_plain = _Choice()
+# Of a `with` block, or of a thread that is not the main one: a choice there must not move what other threads run on.
+_scoped: ContextVar[_Choice | None] = ContextVar("flylab_device", default=None)
 
 
 def parse(spec: str) -> Device:
@@ -58,8 +73,9 @@ def current() -> Device:
 
     Raises `FlylabError`, naming the variable, where the environment names no device.
     """
-    if _chosen is not None:
-        return _chosen
+    chosen = (_scoped.get() or _plain).device
+    if chosen is not None:
+        return chosen
     for name in (*settings.DEVICE.names, "ARCH"):
         spec = os.environ.get(name)
         if spec:
@@ -74,21 +90,51 @@ def current() -> Device:
 class use:
     """Choose the device of the launches that follow: `flylab.use("gfx950")`; `None` goes back to the environment's.
 
-    As a context manager it holds for the block: `with flylab.use("gfx950"): ...`.
+    As a context manager it holds for the block, and only in this thread or task: `with flylab.use("gfx950"): ...`.
+    Otherwise it holds until the next: inside such a block to the block's end, in the main thread for the process, in
+    another thread for that thread. Raises `FlylabError` for what names no device; `flylab.device()` is the current one.
     """
 
-    def __init__(self, spec: str | None):
-        global _chosen
-        self._before = _chosen
-        _chosen = None if spec is None else parse(spec)
+    def __init__(self, *spec: str | Device | None):
+        global _plain
+        self._outer = _scoped.get()
+        self._choice = _Choice(_chosen(spec), self._outer and self._outer.before)
+        self._plain_before = _plain
+        if self._outer is None and threading.current_thread() is threading.main_thread():
+            _plain = self._choice
+        else:
+            _scoped.set(self._choice)
         self.device = current()
 
     def __enter__(self) -> Device:
+        global _plain
+        # What the call chose holds for the block alone now.
+        if _plain is self._choice:
+            _plain = self._plain_before
+        before = _scoped.get()
+        _scoped.set(_Choice(self._choice.device, self._outer if before is self._choice else before))
         return self.device
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        global _chosen
-        _chosen = self._before
+        inner = _scoped.get()
+        _scoped.set(inner and inner.before)
 
     def __repr__(self) -> str:
         return f"<device {self.device}>"
+
+
+def _chosen(spec: tuple[Any, ...]) -> Device | None:
+    if len(spec) != 1:
+        raise FlylabError(
+            f"flylab.use() takes the name of one device and gets {len(spec)} (launches run on {current()} now)",
+            hint='flylab.use("gfx950") chooses; flylab.device() shows the current device',
+        )
+    (given,) = spec
+    if given is None or isinstance(given, Device):
+        return given
+    if not isinstance(given, str):
+        raise FlylabError(
+            f"flylab.use({given!r}): a device is named by a text, not by a value of type {type(given).__name__}",
+            hint='flylab.use("gfx950"), or None for the environment\'s',
+        )
+    return parse(given)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +55,78 @@ def test_use_holds_until_the_next() -> None:
     finally:
         flylab.use(None)
     assert str(flyc.compile(reference_kernels.layout_copy, A, A, 1024).target) == "gfx942"
+
+
+def test_use_in_threads_holds_for_each_thread_alone() -> None:
+    """Blocks that overlap and end in the order in which they began; each thread runs on what it asked for."""
+    meet = threading.Barrier(2, timeout=60)
+    seen: dict[str, list[str]] = {"gfx942": [], "gfx950": []}
+
+    def work(chip: str, number: int) -> None:
+        with flylab.use(chip):
+            meet.wait()
+            seen[chip].append(str(flyc.compile(reference_kernels.layout_copy, A, A, 1024).target))
+            meet.wait()
+            if number:
+                meet.wait()
+        seen[chip].append(current().target.arch)
+        if not number:
+            meet.wait()
+
+    threads = [threading.Thread(target=work, args=pair) for pair in (("gfx942", 0), ("gfx950", 1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"gfx942": ["gfx942", "gfx942"], "gfx950": ["gfx950", "gfx942"]}
+    assert str(current()) == "emulated:gfx942"
+
+
+def test_a_thread_sees_what_the_process_chose_and_chooses_for_itself() -> None:
+    seen: list[str] = []
+
+    def work() -> None:
+        seen.append(str(current()))
+        flylab.use("gfx942")
+        seen.append(str(current()))
+
+    try:
+        flylab.use("gfx950")
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert seen == ["emulated:gfx950", "emulated:gfx942"]
+        assert str(current()) == "emulated:gfx950"
+        # A cell of a notebook may run in a copy of the context.
+        contextvars.copy_context().run(flylab.use, "gfx942")
+        assert str(current()) == "emulated:gfx942"
+    finally:
+        flylab.use(None)
+
+
+def test_use_in_a_block_holds_to_the_end_of_the_block() -> None:
+    with flylab.use("gfx950") as outer:
+        flylab.use("gfx942")
+        assert str(current()) == "emulated:gfx942"
+        again = flylab.use(outer)
+        with again, again:
+            assert str(current()) == "emulated:gfx950"
+    assert str(current()) == "emulated:gfx942"
+
+
+@pytest.mark.parametrize(
+    "given, message, hint",
+    [
+        ((), "takes the name of one device and gets 0 (launches run on emulated:gfx942 now)", "flylab.device()"),
+        (("gfx942", "gfx950"), "gets 2", "flylab.use("),
+        ((3,), "flylab.use(3): a device is named by a text", "None"),
+    ],
+)
+def test_what_names_no_device(given: Any, message: str, hint: str) -> None:
+    with pytest.raises(FlylabError) as caught:
+        flylab.use(*given)
+    assert message in caught.value.message and hint in str(caught.value.hint)
+    assert str(current()) == "emulated:gfx942"
 
 
 def test_use_is_left_by_an_error() -> None:
@@ -101,6 +176,15 @@ def test_every_level_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> N
         b = np.zeros_like(a)
         reference_kernels.square(a, b, 1024)
         assert np.array_equal(b, a * a)
+
+
+def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYLAB_COMPILE_OPT_LEVEL", "")
+    assert settings.opt_level() == 2
+    monkeypatch.setenv("FLYDSL_COMPILE_OPT_LEVEL", "1")
+    assert settings.opt_level() == 1
+    monkeypatch.setenv("FLYLAB_DUMP_DIR", "")
+    assert settings.DUMP_DIR.text() == "flylab_dumps"
 
 
 def test_own_names_win_over_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
