@@ -29,9 +29,9 @@ class Launcher(TracedFunction):
 
     def __init__(self, function: Callable[..., Any], name: str | None = None):
         super().__init__(function, name)
-        self.specialisations: dict[Any, Any] = {}
+        self.specialisations: dict[Any, list[tuple[Any, Any]]] = {}
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         from flylab.compiler.trace import current_trace
 
         if current_trace() is not None:
@@ -48,7 +48,7 @@ def jit(function: Callable[..., Any] | None = None) -> Any:
     return Launcher(function)
 
 
-def compile(launcher: Any, *args: Any, **named: Any) -> Any:
+def compile(launcher: Any, /, *args: Any, **named: Any) -> Any:
     """Compile a launcher for the current device without running it; a callable that takes the same arguments.
 
     Its `.show(what)`, `.isa` and `.save_hsaco(path)` give what the compiler made. Raises `TraceError` for anything but

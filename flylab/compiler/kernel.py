@@ -85,7 +85,7 @@ class Method:
         self.traced = traced
         self.instance = instance
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         return self.traced(self.instance, *args, **named)  # type: ignore[operator]
 
     def __getattr__(self, name: str) -> Any:
@@ -120,7 +120,7 @@ class Kernel(TracedFunction):
         x, y, z = (*sizes, 1, 1)[:3]
         return x, y, z
 
-    def __call__(self, *args: Any, **named: Any) -> KernelCall:
+    def __call__(self, /, *args: Any, **named: Any) -> KernelCall:
         from flylab.compiler.trace import current_trace
 
         trace = current_trace()

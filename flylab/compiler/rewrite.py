@@ -117,7 +117,7 @@ class Hooks:
         return iterable
 
     @staticmethod
-    def iterate_call(function: Any, *args: Any, **named: Any) -> Any:
+    def iterate_call(function: Any, /, *args: Any, **named: Any) -> Any:
         """What a `for` over a call goes over; `range` itself means a loop on the device, whatever its bounds are."""
         if function is range:
             raise _device_loop()
@@ -256,29 +256,31 @@ def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[
     free = original.__code__.co_freevars
     # A function nested in a rewritten one has the hook among its free names already.
     factory = ast.parse(f"def __flylab_factory__({', '.join(dict.fromkeys((HOOK, *free)))}): pass").body[0]
-    factory.body = [_in_its_class(rewritten.tree, original.__qualname__)]  # type: ignore[attr-defined]
+    inside = _in_its_class(rewritten.tree, original.__qualname__)
+    # A name of its own (or of its class) that it finds in its globals must not become a local of the factory.
+    shared = [] if inside.name in free else [ast.Global([inside.name])]
+    factory.body = [*shared, inside]  # type: ignore[attr-defined]
     module = ast.fix_missing_locations(ast.Module([factory], []))
     flags = original.__code__.co_flags & __future__.annotations.compiler_flag
     compiled = compile(module, rewritten.source.file, "exec", flags, dont_inherit=True)
     code = _function_code(compiled, rewritten.tree.name)
     cells = dict(zip(free, original.__closure__ or (), strict=True))
     cells[HOOK] = types.CellType(Hooks)
-    # A function that refers to itself finds the decorated one, which is in its globals or closure.
-    closure = tuple(cells[name] if name in cells else types.CellType(original) for name in code.co_freevars)
+    closure = tuple(cells[name] for name in code.co_freevars)
     code = code.replace(co_qualname=original.__code__.co_qualname)  # what a traceback calls it
     made = types.FunctionType(code, original.__globals__, original.__name__, original.__defaults__, closure)
     made.__kwdefaults__ = original.__kwdefaults__
     return made
 
 
-def _in_its_class(tree: ast.FunctionDef, qualified: str) -> ast.stmt:
+def _in_its_class(tree: ast.FunctionDef, qualified: str) -> ast.FunctionDef | ast.ClassDef:
     """The function inside a class named as the one it was written in, which is what `self.__name` depends on."""
     parts = qualified.split(".")
     classes = [a for a, b in zip(parts, parts[1:], strict=False) if "<locals>" not in (a, b)]
     if not classes:
         return tree
-    inside = ast.parse(f"class {classes[-1]}: pass").body[0]
-    inside.body = [tree]  # type: ignore[attr-defined]
+    inside: ast.ClassDef = ast.parse(f"class {classes[-1]}: pass").body[0]  # type: ignore[assignment]
+    inside.body = [tree]
     return inside
 
 

@@ -36,7 +36,6 @@ class Parameter:
         }
         return f"{self.name}: {f'fx.{self.numeric.__name__}' if self.numeric else shown[self.kind]}"
 
-
     def check_number(self, numeric: type[Numeric], value: Any) -> None:
         """Raise `ArgumentError` unless a number (Python's, or one of the trace) fits the format without loss."""
         dtype = numeric.dtype
@@ -62,6 +61,8 @@ class Parameter:
     def check_constant(self, value: Any) -> None:
         """Raise `ArgumentError` unless a value is of the type that `fx.Constexpr[...]` names."""
         wanted = self.constexpr_type
+        if isinstance(wanted, type) and issubclass(wanted, Numeric) and hasattr(wanted, "dtype"):
+            return self.check_number(wanted, value)
         if wanted is float and isinstance(value, int):
             return
         if isinstance(wanted, type) and not isinstance(value, wanted):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import traceback
 from typing import Any
 
@@ -157,6 +158,92 @@ def test_decorators_below_and_above() -> None:
     """)
     assert names["k"].mark == "yes"
     assert filled(names["launch"]) == 4
+
+
+@pytest.mark.parametrize("indent, make", [("", ""), ("    ", "def make():\n")])
+def test_a_launcher_that_calls_itself_is_rewritten_at_each_level(indent: str, make: str) -> None:
+    text = """
+@flyc.kernel
+def k(A: fx.Tensor):
+    A[fx.thread_idx.x] = 1.0
+
+@flyc.jit
+def launch(A: fx.Tensor, n: fx.Constexpr[int], m: fx.Int32):
+    if n:
+        launch(A, n - 1, m)
+    else:
+        for i in range(2):
+            pass
+        k(A).launch(grid=1, block=64)
+"""
+    names = cell(make + textwrap.indent(text, indent) + ("    return launch" if make else ""))
+    launch = names["make"]() if make else names["launch"]
+    for n in (0, 1, 2):
+        with pytest.raises(FlylabError, match="a runtime `for`"):
+            flyc.compile(launch, np.zeros(64, np.float32), n, 1)
+
+
+def test_a_kernel_and_a_method_find_the_decorated_names() -> None:
+    names = cell("""
+        class Two:
+            number = 2
+
+            @staticmethod
+            def twice(x):
+                return x * Two.number
+
+            @flyc.kernel
+            def k(self, A: fx.Tensor):
+                A[fx.thread_idx.x] = fx.Float32(Two.twice(21))
+
+            @flyc.jit
+            def launch(self, A: fx.Tensor):
+                self.k(A).launch(grid=1, block=64)
+
+        @flyc.kernel
+        def itself(A: fx.Tensor):
+            itself(A)
+
+        @flyc.jit
+        def launch(A: fx.Tensor):
+            itself(A).launch(grid=1, block=64)
+    """)
+    assert filled(names["Two"]().launch) == 42
+    with pytest.raises(FlylabError, match="kernel 'itself' was called in a kernel"):
+        filled(names["launch"])
+
+
+def test_parameters_called_as_those_of_flylab() -> None:
+    names = cell("""
+        @flyc.kernel
+        def k(self: fx.Tensor, launcher: fx.Constexpr[int]):
+            for function in each(function=launcher):
+                self[fx.thread_idx.x] = fx.Float32(function)
+
+        def each(function):
+            return [function]
+
+        @flyc.jit
+        def launch(self: fx.Tensor, launcher: fx.Constexpr[int], function: fx.Int32, args: fx.Int32):
+            k(self=self, launcher=launcher).launch(grid=1, block=64)
+    """)
+    A = np.zeros(64, np.float32)
+    named = {"self": A, "launcher": 3, "function": 4, "args": 5}
+    names["launch"](**named)
+    assert (A == 3).all()
+    A[:] = 0
+    flyc.compile(names["launch"], **named)(**named)
+    assert (A == 3).all()
+
+
+@pytest.mark.parametrize("value", [3, fx.Int32(3), fx.Int8(3), np.int64(3)])
+def test_a_constant_may_be_named_by_a_number_of_the_device(value: Any) -> None:
+    launch = cell(PAIR.format(future="", **{**PLAIN, "constant": "fx.Constexpr[fx.Int32]"}))["launch"]
+    assert filled(launch, 5, value) == 15
+    for bad, hint in ((2**31, "2147483647"), (2.5, "integer"), ("3", "integer")):
+        with pytest.raises(FlylabError, match="Constexpr.Int32.' gets") as caught:
+            filled(launch, 5, bad)
+        assert hint in str(caught.value.hint)
 
 
 def test_recursion_closures_nonlocal_and_globals() -> None:
