@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.compiler.meaning import is_by_state
 from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
 from flylab.compiler.trace import HostArgument
 from flylab.dialect.types import MemRef
@@ -172,6 +173,8 @@ def _constexpr(parameter: Parameter, value: Any) -> Bound:
     try:
         hash(value)
     except TypeError:
+        if is_by_state(type(value)):  # an object of a dataclass: what it stores is compared at each launch
+            return Bound(HostArgument(parameter.name, CONSTEXPR, value), value)
         raise ArgumentError(
             f"'{parameter}' gets a {type(value).__name__}, which can change after compiling",
             hint="pass something hashable: a tuple instead of a list",

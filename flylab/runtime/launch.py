@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from flylab import settings
-from flylab.compiler.dependencies import Dependencies, exact
+from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.jit import Launcher
+from flylab.compiler.meaning import PLAIN, exact, meaning
 from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
+from flylab.compiler.trace import HostArgument
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
 from flylab.places import of_traceback
@@ -54,7 +56,7 @@ def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run
     launcher = compiled.launcher
     bound = _bind(launcher, args, named)
     for mine, given in zip(compiled.arguments, bound, strict=True):
-        if mine.kind != given.host.kind or exact(mine.spec) != exact(given.host.spec):
+        if mine.kind != given.host.kind or meaning(mine.spec) != meaning(given.host.spec):
             raise TraceError(
                 f"'{mine.name}' was compiled for {mine.spec}, and gets {given.host.spec}",
                 hint="call the launcher itself, which compiles what its arguments need",
@@ -71,19 +73,40 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     """The compilation for these argument kinds: one made before, if nothing that it read has changed, or a new one."""
     level = settings.opt_level()
     hosts = [b.host for b in bound]
-    key = (device.target.arch, level, tuple(exact(h.spec) for h in hosts if h.kind != STREAM))
-    known = launcher.specialisations.get(key)
-    if known is not None and known[1].unchanged():
-        return known[0]  # type: ignore[no-any-return]
+    key = (device.target.arch, level, tuple(_bucket(h) for h in hosts if h.kind != STREAM))
+    constants = {h.name: h.spec for h in hosts if h.kind == CONSTEXPR}
+    known: list[tuple[Compiled, Dependencies]] = launcher.specialisations.get(key, [])
+    for compiled, dependencies in known:
+        if dependencies.fit(constants):
+            return compiled
     try:
         made = build(launcher, hosts, device.target, level)
     except FlylabError as error:
         raise error.at(of_traceback(error.__traceback__)) from error.__cause__
-    constants = {h.name: h.spec for h in hosts if h.kind == CONSTEXPR}
-    launcher.specialisations[key] = (made, Dependencies.of([launcher, *made.functions.values()], constants))
     if settings.DUMP_IR.flag():
-        made.dump(Path(settings.DUMP_DIR.text()))
+        _dump(made)
+    read = Dependencies.of([launcher, *made.functions.values()], constants)
+    launcher.specialisations[key] = [pair for pair in known if not pair[1].changed()] + [(made, read)]
     return made
+
+
+def _bucket(host: HostArgument) -> Any:
+    """A part of the key of compilations. An object's own hash and `__eq__` decide nothing here."""
+    if host.kind != CONSTEXPR:
+        return host.spec
+    return exact(host.spec) if type(host.spec) in PLAIN else type(host.spec)
+
+
+def _dump(made: Compiled) -> None:
+    folder = settings.DUMP_DIR.text()
+    try:
+        made.dump(Path(folder))
+    except OSError as error:
+        raise FlylabError(
+            f"the dump cannot be written: {error} ({settings.DUMP_DIR.names[0]}={folder!r}, "
+            f"and {settings.DUMP_IR.names[0]} asks for it)",
+            hint=f"set {settings.DUMP_DIR.names[0]} to a folder that can be written, or {settings.DUMP_IR.names[0]}=0",
+        ) from None
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:

@@ -10,7 +10,7 @@ import pytest
 import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
-from flylab.compiler.dependencies import exact
+from flylab.compiler.meaning import exact, meaning
 from tests.samples import cell
 
 A = np.zeros(64, np.float32)
@@ -119,7 +119,7 @@ def test_a_change_compiles_anew_and_is_named(name: str) -> None:
     first = flyc.compile(launch, A, argument)
     assert flyc.compile(launch, A, argument) is first
     change(names)
-    ((_, dependencies),) = launch.specialisations.values()
+    (((_, dependencies),),) = launch.specialisations.values()
     assert sorted(dependencies.changed()) == expected
     second = flyc.compile(launch, A, argument)
     assert second is not first
@@ -252,4 +252,4 @@ def test_each_chip_and_level_has_a_compilation_of_its_own(monkeypatch: pytest.Mo
 def test_exact() -> None:
     nan = float("nan")
     assert exact(nan) == exact(float("nan"))
-    assert exact("1") != exact(1) and exact((1, (2,))) == exact((1, (2,)))
+    assert exact("1") != exact(1) and meaning((1, (2,))) == meaning((1, (2,)))

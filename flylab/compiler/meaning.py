@@ -1,0 +1,236 @@
+"""What a value means to a compilation, as something to compare with later.
+
+Numbers, texts and containers count by value, to any depth. An object whose class a user wrote counts by what it stores
+where the class compares by value (it has an `__eq__`, as a dataclass has), else by identity with those of its
+attributes that are read. Anything else, such as a function, counts by identity, or where a library says that two are
+equal and shows both alike. No code of the user's runs here: no `__eq__`, no property.
+
+What does not count: the contents of arrays and of other objects made in C, attributes that are read only by a computed
+name (`getattr(config, name)`), and those more than four objects deep.
+"""
+
+from __future__ import annotations
+
+import array
+import functools
+import operator
+import sys
+import sysconfig
+import types
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from flylab.compiler.kernel import Method, TracedFunction
+from flylab.places import is_own
+
+MISSING = object()
+NO_NAMES: Set[str] = frozenset()
+MAX_DEPTH = 4
+"""How deep attributes of attributes are followed."""
+MAX_NESTING = 100
+"""How deep containers in containers are."""
+
+PLAIN = frozenset({type(None), type(...), bool, int, float, complex, str, bytes})
+
+# What each kind of container, and of callable made of others, holds.
+CONTENTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    tuple: tuple.__iter__,
+    list: list.__iter__,
+    set: set.__iter__,
+    frozenset: frozenset.__iter__,
+    deque: deque.__iter__,
+    dict: lambda v: chain(dict.keys(v), dict.values(v)),
+    types.MappingProxyType: lambda v: chain(v.keys(), v.values()),
+    ChainMap: lambda v: v.maps,
+    UserDict: lambda v: (v.data,),
+    UserList: lambda v: (v.data,),
+    slice: lambda v: (v.start, v.stop, v.step),
+    bytearray: lambda v: (bytes(v),),
+    array.array: lambda v: (v.typecode, v.tobytes()),
+    functools.partial: lambda v: (v.func, v.args, v.keywords),
+    functools.cached_property: lambda v: (v.func,),
+    property: lambda v: (v.fget, v.fset, v.fdel),
+    staticmethod: lambda v: (v.__func__,),
+    classmethod: lambda v: (v.__func__,),
+    types.MethodType: lambda v: (v.__func__, v.__self__),
+    Method: lambda v: (v.traced, v.instance),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Same:
+    """An object that counts by identity; one of a library's that is not the same must be equal and look alike."""
+
+    object: Any
+    by_value: bool
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Same):
+            return False
+        mine, theirs = self.object, other.object
+        if mine is theirs:
+            return True
+        if not (self.by_value and type(mine) is type(theirs)):
+            return False
+        try:
+            return (mine == theirs) is True and repr(mine) == repr(theirs)
+        except Exception:
+            return False
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """Numbers and texts in a container. Those that are the same objects are told first, which is fast for long ones."""
+
+    items: tuple[Any, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Atoms) or len(self.items) != len(other.items):
+            return False
+        return all(map(operator.is_, self.items, other.items)) or all(
+            map(operator.eq, map(exact, self.items), map(exact, other.items))
+        )
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An object: its key says which it is, or what it holds; and those of its attributes that are read."""
+
+    key: Any
+    attributes: dict[str, Any]
+
+
+def exact(value: Any) -> Any:
+    """A plain value as something that equals only the very same: `1`, `1.0` and `True` differ, and so do 0.0 and -0.0.
+
+    >>> exact(1) == exact(1), exact(1) == exact(True), exact(0.0) == exact(-0.0)
+    (True, False, False)
+    """
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
+    return type(value), value.hex() if type(value) is float else value
+
+
+def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozenset[int] = frozenset()) -> Any:
+    """What a value means now; `names` are the attributes that are read anywhere.
+
+    >>> meaning([1, {"a": (2.0,)}]) == meaning([1, {"a": (2.0,)}]), meaning((1,)) == meaning((True,))
+    (True, False)
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        return exact(value)
+    key: Any = Same(value, _is_compared(value))
+    inside = contents(value)
+    if inside is not None and id(value) not in path and len(path) < MAX_NESTING:
+        deeper = path | {id(value)}
+        is_plain = PLAIN.issuperset(map(type, inside))
+        key = kind, Atoms(inside) if is_plain else [meaning(v, names, depth, deeper) for v in inside]
+    if kind in CONTENTS or depth >= MAX_DEPTH or not is_watched(value):
+        return key
+    if inside is None and is_by_state(kind):
+        key = kind, {n: meaning(v, names, depth + 1, path) for n, v in _state(value)}
+    read = ((n, attribute(value, n)) for n in chain(names, operations(value)))
+    return Watched(key, {n: meaning(v, names, depth + 1, path) for n, v in read if v is not MISSING})
+
+
+def differences(name: str, was: Any, now: Any) -> Iterator[str]:
+    """The names under this one, such as `config.tile`, that mean something else now."""
+    if was == now:
+        return
+    if not (isinstance(was, Watched) and isinstance(now, Watched) and was.key == now.key):
+        yield name
+        return
+    for each in {**was.attributes, **now.attributes}:
+        yield from differences(f"{name}.{each}", was.attributes.get(each), now.attributes.get(each))
+
+
+def contents(value: Any) -> tuple[Any, ...] | None:
+    """What a container, or a callable made of others, holds; None for anything else."""
+    read = next((CONTENTS[c] for c in type(value).__mro__ if c in CONTENTS), None)
+    return None if read is None else tuple(read(value))
+
+
+def is_watched(value: Any) -> bool:
+    """Whether a value's attributes can change what is compiled: not those of flylab and of libraries' modules."""
+    if isinstance(value, types.FunctionType):
+        return bool(value.__dict__)
+    if isinstance(value, (types.BuiltinFunctionType, TracedFunction)):
+        return False
+    if isinstance(value, types.ModuleType):
+        if is_library(getattr(value, "__file__", None) or ""):
+            return False
+        module = value.__name__
+    else:
+        module = str((value if isinstance(value, type) else type(value)).__module__)
+    return module == "flylab.kernels" or module.startswith("flylab.kernels.") or module.split(".")[0] != "flylab"
+
+
+def is_by_state(kind: type) -> bool:
+    """Whether a class compares by value, a user wrote it, and Python sees all that its objects store."""
+    roots = (c for c in kind.__mro__ if c.__base__ is object)
+    return (
+        _compares_by_value(kind)
+        and _is_users(kind)
+        and all("__slots__" in vars(c) or {"__dict__", "__weakref__"} <= vars(c).keys() for c in roots)
+    )
+
+
+def _is_compared(value: Any) -> bool:
+    """Whether a library's `__eq__` tells that two values, which never change, are the same."""
+    kind = type(value)
+    return kind.__hash__ is not None and not (isinstance(value, types.FunctionType) or is_by_state(kind))
+
+
+def _compares_by_value(kind: type) -> bool:
+    return next(c for c in kind.__mro__ if "__eq__" in vars(c)) is not object
+
+
+def _is_users(kind: type) -> bool:
+    return not is_library(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+
+
+@functools.cache
+def is_library(file: str) -> bool:
+    """Whether a file belongs to flylab itself, Python's library or an installed package."""
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return is_own(file) or file.startswith(("<frozen", *(folder + "/" for folder in folders)))
+
+
+def _state(value: Any) -> Iterator[tuple[str, Any]]:
+    """All that an object stores, in its dict and its slots; not what it keeps of a `cached_property`."""
+    slots = (n for c in type(value).__mro__ for n, d in vars(c).items() if isinstance(d, types.MemberDescriptorType))
+    for name in (*getattr(value, "__dict__", {}), *slots):
+        found = attribute(value, name)
+        if not isinstance(found, functools.cached_property):
+            yield name, found
+
+
+def attribute(value: Any, name: str) -> Any:
+    """An attribute as it is stored, without running any code of the user's (a property is the property itself)."""
+    classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    shared = next((vars(c)[name] for c in classes if name in vars(c)), MISSING)
+    own = getattr(value, "__dict__", {})
+    if name in own and not isinstance(shared, functools.cached_property):
+        return own[name]
+    if isinstance(value, types.ModuleType):
+        return MISSING
+    return getattr(value, name, MISSING) if isinstance(shared, types.MemberDescriptorType) else shared
+
+
+def operations(value: Any) -> set[str]:
+    """The special methods (`__call__`, `__getitem__`) that a user gave a class: syntax calls them, and names none."""
+    classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    return {
+        name
+        for each in classes
+        for name, found in vars(each).items()
+        if name[:2] == "__" and isinstance(found, types.FunctionType) and not is_library(found.__code__.co_filename)
+    }
