@@ -156,11 +156,13 @@ _NO_CODE = {".text", ".type", ".globl", ".weak", ".hidden", ".protected", ".iden
 _LEAVES_CODE = {".size", ".section", ".rodata", ".data", ".bss", ".end_amdhsa_kernel"}
 # Directives that decide which lines there are: nothing here can read text that has them.
 _CONTROL = re.compile(r"\.(if\w*|else\w*|endif|rept|irpc?|endr|macro|endm|endmacro|include|incbin|altmacro|exitm)$")
+# Far more than any kernel takes.
+_KERNARG_BYTES = 1 << 20
 # What the values of a descriptor may be, by how their names begin; the first that fits counts.
 _LIMITS = (("next_free_vgpr", 0, 512), ("next_free_sgpr", 0, 102), ("accum_offset", 4, 256),
            ("wavefront_size32", 0, 0), ("user_sgpr_count", 0, 16), ("user_sgpr_kernarg_preload", 0, 16),
            ("user_sgpr_", 0, 1), ("system_sgpr_", 0, 1), ("system_vgpr_workitem_id", 0, 2), ("ieee_mode", 0, 1),
-           ("dx10_clamp", 0, 1), ("float_", 0, 3), ("kernarg_size", 0, 1 << 20), ("", 0, (1 << 32) - 1))
+           ("dx10_clamp", 0, 1), ("float_", 0, 3), ("kernarg_size", 0, _KERNARG_BYTES), ("", 0, (1 << 32) - 1))
 
 
 class _Reader:
@@ -293,9 +295,12 @@ def _kernel(name: str, chip: Target, reader: _Reader, metadata: Entry) -> IsaKer
     args = tuple(KernelArg(a.take(".name", str, ""), a.take(".offset", int), a.take(".size", int),
                            a.take(".value_kind", str), a.take(".address_space", str, ""))
                  for a in metadata.entries(".args"))
+    size = metadata.take(".kernarg_segment_size", int, descriptor.get("kernarg_size", 0))
+    if max((a.offset + a.size for a in args), default=0) > size or size > _KERNARG_BYTES:
+        raise CompileError(f"the arguments of kernel '{name}' do not fit its .kernarg_segment_size of {size} bytes, or "
+                           f"it is more than {_KERNARG_BYTES}")
     return IsaKernel(
-        name=name, target=chip, instructions=tuple(body), labels=reader.labels[name], args=args,
-        kernarg_size=metadata.take(".kernarg_segment_size", int, descriptor.get("kernarg_size", 0)),
+        name=name, target=chip, instructions=tuple(body), labels=reader.labels[name], args=args, kernarg_size=size,
         vgprs=vgprs, agprs=agprs, sgprs=metadata.take(".sgpr_count", int, descriptor.get("next_free_sgpr", 0)),
         lds_bytes=descriptor.get("group_segment_fixed_size", 0),
         scratch_bytes=descriptor.get("private_segment_fixed_size", 0),

@@ -6,13 +6,18 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 from flylab.codegen.isa import IsaKernel, KernelArg
 from flylab.errors import ArgumentError
 
 _FLOAT_CODES = {2: "<e", 4: "<f", 8: "<d"}
-POINTER_KINDS = ("global_buffer", "dynamic_shared_pointer")
+POINTER_KIND = "global_buffer"
+# No process has memory in the first page; an address there is a null pointer with an offset.
+FIRST_ADDRESS = 4096
+# The kinds of numpy formats whose bytes are the values: numbers, and structures of them.
+_PLAIN_KINDS = "biufcV"
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,12 @@ class Buffer:
     address: int
     nbytes: int
     writable: bool = True
+
+    def __post_init__(self) -> None:
+        if self.nbytes > 0 and not FIRST_ADDRESS <= self.address <= self.end < 1 << 64:
+            raise ArgumentError(f"argument '{self.name}' has no memory: its {self.nbytes} bytes would lie at address "
+                                f"{self.address:#x}",
+                                hint="pass a tensor with data; fake and meta tensors have shapes only")
 
     @property
     def end(self) -> int:
@@ -48,22 +59,64 @@ def buffer_of(name: str, value: Any) -> tuple[int, Buffer]:
     Takes torch CPU tensors and whatever has numpy's `__array_interface__`. Raises `ArgumentError` for anything else.
     """
     if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
-        if value.device.type != "cpu":
-            raise ArgumentError(f"argument '{name}' is a tensor on {value.device}, and the software device reads "
-                                "memory of the CPU", hint="pass tensor.cpu()")
-        itemsize = value.element_size()
-        address, shape, writable = value.data_ptr(), tuple(value.shape), True
-        strides = tuple(s * itemsize for s in value.stride())
+        described = _of_torch(name, value)
     elif hasattr(value, "__array_interface__"):
-        interface = value.__array_interface__
-        address, read_only = interface["data"]
-        shape, writable, itemsize = interface["shape"], not read_only, int(interface["typestr"][2:])
-        strides = interface.get("strides") or _packed_strides(shape, itemsize)
+        described = _of_interface(name, value)
     else:
         raise ArgumentError(f"argument '{name}' is a pointer, and {type(value).__name__} is no array",
                             hint="pass a numpy array or a CPU tensor, or None for a null pointer")
+    address, shape, strides, itemsize, writable = described
     low, size = extent(address, shape, strides, itemsize)
     return address, Buffer(name, low, size, writable)
+
+
+# The first element's address, the shape, the strides in bytes, the bytes of an element, and whether it is writable.
+Described = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
+
+
+def _of_torch(name: str, tensor: Any) -> Described:
+    if tensor.device.type != "cpu":
+        raise ArgumentError(f"argument '{name}' is a tensor on {tensor.device}, and the software device reads "
+                            "memory of the CPU", hint="pass tensor.cpu()")
+    for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if getattr(tensor, lazy)():
+            raise ArgumentError(f"argument '{name}' is a view whose values torch changes when it reads them ({lazy})",
+                                hint=f"pass tensor.{resolve}()")
+    size = tensor.element_size()
+    try:
+        return tensor.data_ptr(), tuple(tensor.shape), tuple(s * size for s in tensor.stride()), size, True
+    except RuntimeError as error:  # sparse tensors, and those without storage
+        raise ArgumentError(f"argument '{name}' is a tensor without plain memory: {str(error).partition(chr(10))[0]}",
+                            hint="pass a dense tensor with data") from None
+
+
+def _of_interface(name: str, value: Any) -> Described:
+    """What numpy's array interface (version 3) says of an array."""
+    try:
+        interface = value.__array_interface__
+        format_ = str(interface["typestr"])
+        _check_format(name, format_, interface.get("descr"))
+        address, read_only = interface["data"]
+        shape, itemsize = tuple(map(index, interface["shape"])), int(format_[2:])
+        strides = interface.get("strides")
+        strides = _packed_strides(shape, itemsize) if strides is None else tuple(map(index, strides))
+        if len(strides) != len(shape) or min((itemsize, *shape)) < 0:
+            raise ValueError(f"shape {shape}, strides {strides}, {itemsize} bytes an element")
+        return index(address), shape, strides, itemsize, not read_only
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"argument '{name}' is a {type(value).__name__} whose __array_interface__ is not in "
+                            f"numpy's form: {error!r}", hint="pass numpy.asarray of it") from None
+
+
+def _check_format(name: str, format_: str, fields: Any = None) -> None:
+    """Refuses what is no plain number in this machine's byte order, such as objects, dates and text."""
+    inner = str(fields)  # of structures within structures as well
+    if format_[:1] == ">" or format_[1:2] not in _PLAIN_KINDS or "'|O'" in inner or "'>" in inner:
+        raise ArgumentError(f"argument '{name}' has the format {format_}, and the device takes numbers in this "
+                            "machine's byte order",
+                            hint="convert it with astype; dates can be passed as array.view('int64')")
 
 
 def _packed_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -80,11 +133,11 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
         names = ", ".join(p.name or f"argument {n}" for n, p in enumerate(parameters))
         raise ArgumentError(f"kernel '{kernel.name}' takes {len(parameters)} arguments ({names}), and {len(args)} were "
                             "given")
-    segment = bytearray(max(kernel.kernarg_size, max((p.offset + p.size for p in parameters), default=0)))
+    segment = bytearray(kernel.kernarg_size)
     buffers = []
     for number, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
         name = parameter.name or f"argument {number}"
-        if parameter.kind in POINTER_KINDS:
+        if parameter.kind == POINTER_KIND:
             address = 0
             if value is not None:
                 address, buffer = buffer_of(name, value)
@@ -92,14 +145,27 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
             data = address.to_bytes(8, "little")
         else:
             data = number_bytes(name, parameter, value)
-        segment[parameter.offset:parameter.offset + parameter.size] = data
+        _put(segment, parameter, data)
     return bytes(segment), buffers
 
 
+def _put(segment: bytearray, parameter: KernelArg, data: bytes) -> None:
+    """Writes a parameter's bytes. Raises `ArgumentError` where the metadata gives it another size."""
+    if len(data) != parameter.size:
+        raise ArgumentError(f"the metadata gives {parameter.name or parameter.kind} {parameter.size} bytes, and a "
+                            f"{parameter.kind} takes {len(data)}")
+    segment[parameter.offset:parameter.offset + parameter.size] = data
+
+
 def number_bytes(name: str, parameter: KernelArg, value: Any) -> bytes:
-    """A number as the bytes of its parameter: floats by the size, ints checked to fit, numpy scalars as they are."""
+    """A number as the bytes of its parameter: floats by the size, ints checked to fit, numpy scalars as they are.
+
+    The metadata knows a parameter's size and not its type: a Python float gives the bits of a float, an int or a bool
+    those of an integer. For a float parameter pass 1.0, not 1; where it matters, pass numpy's scalars.
+    """
     size = parameter.size
     if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+        _check_format(name, str(value.dtype.str))
         data: bytes = value.tobytes()
         if len(data) != size:
             raise ArgumentError(f"argument '{name}' takes {size} bytes, and a {value.dtype} has {len(data)}")
@@ -127,12 +193,13 @@ def _float_bytes(name: str, value: float, size: int) -> bytes:
 def fill_hidden(kernel: IsaKernel, segment: bytearray, grid: tuple[int, int, int], block: tuple[int, int, int],
                 shared: int) -> None:
     """Writes the arguments that the runtime provides: block counts, sizes, dimensions. Others stay zero."""
-    values = {"grid_dims": 1 + max((n for n in range(3) if grid[n] > 1 or block[n] > 1), default=0),
-              "dynamic_lds_size": shared}
+    # Source: the hidden arguments of code object version 5 in LLVM's AMDGPU usage guide, with their sizes.
+    values = {"hidden_grid_dims": (1 + max((n for n in range(3) if grid[n] > 1 or block[n] > 1), default=0), 2),
+              "hidden_dynamic_lds_size": (shared, 4)}
     for n, axis in enumerate("xyz"):
-        values[f"block_count_{axis}"] = grid[n]
-        values[f"group_size_{axis}"] = block[n]
+        values[f"hidden_block_count_{axis}"] = grid[n], 4
+        values[f"hidden_group_size_{axis}"] = block[n], 2
     for parameter in kernel.args:
-        value = values.get(parameter.kind.removeprefix("hidden_"))
-        if parameter.hidden and value is not None:
-            segment[parameter.offset:parameter.offset + parameter.size] = value.to_bytes(parameter.size, "little")
+        if parameter.kind in values:
+            value, size = values[parameter.kind]
+            _put(segment, parameter, value.to_bytes(size, "little"))

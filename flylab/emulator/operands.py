@@ -6,6 +6,7 @@ import re
 import struct
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from flylab.codegen.encoding import integer, number
 from flylab.codegen.isa import Instruction
@@ -51,7 +52,7 @@ def parse_operand(text: str) -> Operand:
 
     Raises `OperandError` where the text names nothing known.
     """
-    found = dict.fromkeys(("negative", "absolute", "sign_extend"), False)
+    found: dict[str, Any] = dict.fromkeys(("negative", "absolute", "sign_extend"), False)
     bare = text
     for prefix, suffix, name in _WRAPPERS:
         if not found[name] and bare.startswith(prefix) and bare.endswith(suffix) and number(bare) is None:

@@ -72,6 +72,7 @@ class Program:
                kernel: str | None = None, shared: int = 0) -> Report:
         """Runs a kernel on numpy arrays, CPU tensors and numbers, which are changed in place.
 
+        Numbers take their type from the value, not from the kernel: 1.0 for a float, 1 for an integer.
         `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
         Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.
         """

@@ -180,8 +180,8 @@ class _Run:
                               hint="compile it without amdgpu-kernarg-preload-count")
         named, at = at, descriptor.get("user_sgpr_count", at)
         if at < named:
-            raise DeviceError(f"the descriptor of kernel '{self.loaded.kernel.name}' has a user_sgpr_count of {at}, and "
-                              f"what it asks for takes {named}", hint="leave .amdhsa_user_sgpr_count out")
+            raise DeviceError(f"the descriptor of kernel '{self.loaded.kernel.name}' has a user_sgpr_count of {at}, "
+                              f"and what it asks for takes {named}", hint="leave .amdhsa_user_sgpr_count out")
         places = []
         for axis in "xyz":
             used = descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
 from flylab.emulator import Buffer, Program
+from flylab.emulator.arguments import buffer_of
 from flylab.errors import ArgumentError, CompileError, DeviceError
 from tests.emulator.toolchain import assembly, compile_for, element, kernel, program
 
@@ -65,6 +67,9 @@ def test_numpy_scalars_keep_their_bytes() -> None:
     (2, b"abc", "argument 's' takes 2 bytes, and 3 were given"),
     (7, 1e30, "argument 'h' takes a float of 2 bytes, and 1e+30 is beyond it"),
     (1, 1.5, "argument 'b' takes a number of 1 bytes, not a float"),
+    (4, np.datetime64("2020-01-01", "s"), "argument 'l' has the format <M8[s]"),
+    (3, np.str_("x"), "argument 'i3' has the format <U1"),
+    (4, np.array([[]], object), "argument 'l' has the format |O"),
 ])
 def test_arguments_that_do_not_fit(place: int, value: object, text: str) -> None:
     args: list[object] = [np.zeros(8, "i8"), *GOOD]
@@ -93,6 +98,70 @@ def test_tensors_and_arrays_of_all_sorts() -> None:
     with pytest.raises(ArgumentError, match="tensor on meta") as caught:
         device.launch(grid=1, block=64, args=[torch.zeros(64, device="meta")])
     assert "hint: pass tensor.cpu()" in str(caught.value)
+
+
+class Interface:
+    """Something with an `__array_interface__` of its own."""
+
+    def __init__(self, interface: object):
+        self.__array_interface__ = interface
+
+
+def fake() -> torch.Tensor:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        return torch.zeros(64)
+
+
+GOOD_INTERFACE = np.zeros(64, "f4").__array_interface__
+RECORD = np.dtype([("x", "<f4"), ("y", [("z", object)])])
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+@pytest.mark.parametrize("value, text", [
+    (fake(), "argument 'a' has no memory"), (torch.zeros(64, dtype=torch.complex64).conj(), "tensor.resolve_conj()"),
+    (torch.zeros(64, dtype=torch.complex64).conj().imag, "tensor.resolve_neg()"),
+    (torch.zeros(8, 8).to_sparse(), "a tensor without plain memory"),
+    (np.zeros(64, object), "has the format |O"), (np.zeros(64, "M8[ns]"), "view('int64')"),
+    (np.zeros(64, "m8[s]"), "has the format <m8[s]"), (np.zeros(64, "<U3"), "has the format <U3"),
+    (np.zeros(64, "S4"), "has the format |S4"), (np.zeros(64, ">f4"), "has the format >f4"),
+    (np.zeros(64, RECORD), "has the format |V12"), (np.zeros(64, [("x", ">i2")]), "has the format |V2"),
+    (Interface(5), "not in numpy's form"), (Interface({}), "not in numpy's form: KeyError('typestr')"),
+    (Interface(GOOD_INTERFACE | {"data": None}), "not in numpy's form"),
+    (Interface(GOOD_INTERFACE | {"data": (0, False)}), "256 bytes would lie at address 0x0"),
+    (Interface(GOOD_INTERFACE | {"data": (1 << 64, False)}), "has no memory"),
+    (Interface(GOOD_INTERFACE | {"shape": (-3,)}), "shape (-3,)"),
+    (Interface(GOOD_INTERFACE | {"shape": ("3",)}), "not in numpy's form"),
+    (Interface(GOOD_INTERFACE | {"strides": (4, 4)}), "strides (4, 4)"),
+    (Interface(GOOD_INTERFACE | {"typestr": "<f"}), "not in numpy's form"),
+])
+def test_arrays_that_the_device_cannot_read(value: object, text: str) -> None:
+    device = program("gfx942", kernel("ptr %a", element("%pa", "i32", "%a") + "  store i32 1, ptr addrspace(1) %pa"))
+    with pytest.raises(ArgumentError, match="argument 'a'") as caught:
+        device.launch(grid=1, block=64, args=[value])
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("array", [
+    np.zeros(64, "V4"), np.zeros(64, [("x", "<f4")]), np.zeros(64, "?"), np.zeros(8, "c16"),
+    np.zeros(64, [("x", RECORD[0])]), np.zeros(64, ml_dtypes.bfloat16), Interface(GOOD_INTERFACE | {"strides": (4,)})], ids=str)
+def test_arrays_of_plain_bytes(array: object) -> None:
+    _, buffer = buffer_of("a", array)
+    assert buffer.nbytes == (256 if isinstance(array, Interface) else array.nbytes)  # type: ignore[attr-defined]
+
+
+def test_a_buffer_without_memory() -> None:
+    """Packed launches name their buffers themselves."""
+    with pytest.raises(ArgumentError, match="argument 'b' has no memory: its 8 bytes would lie at address 0x0"):
+        Buffer("b", 0, 8)
+    assert Buffer("empty", 0, 0).end == 0
+
+
+def test_the_metadata_gives_a_pointer_four_bytes() -> None:
+    device = Program.from_assembly(assembly("  s_endpgm").replace(".size: 8", ".size: 4"))
+    with pytest.raises(ArgumentError, match="the metadata gives a0 4 bytes, and a global_buffer takes 8"):
+        device.launch(grid=1, block=64, args=[np.zeros(1)])
 
 
 EMPTY = "  s_endpgm"

@@ -49,7 +49,8 @@ FILES = [
     ("v_add_f32_e64 |v1|, v2, v3", "no source modifier"), ("v_pk_add_f16 v1, |v2|, v3", "no source modifier"),
 ]
 NUMBERS = [
-    ("v_mov_b32 v2, 0x1ffffffff", "the constant 8589934591 does not fit 32 bits"), ("v_mov_b32 v2, 1_0", "operand '1_0'"),
+    ("v_mov_b32 v2, 0x1ffffffff", "the constant 8589934591 does not fit 32 bits"),
+    ("v_mov_b32 v2, 1_0", "the operand '1_0'"),
     ("s_mov_b64 s[4:5], 0x100000000", "does not fit 32 bits"), ("v_mov_b32 v2, -0x80000001", "does not fit 32 bits"),
     ("v_mov_b32 v2, 089", "the operand '089'"), ("v_mov_b32 v2, nan", "the operand 'nan'"),
     ("s_movk_i32 s4, 0x10000", "does not fit 16 bits"), ("v_mov_b32 v2, " + "9" * 5000, "the operand '999"),
@@ -115,7 +116,7 @@ def test_fewer_user_registers_than_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize("body", [
-    "  .long 0xbf810000", ".if 0\n  s_nop 1\n  .endif", ".rept 3\n  s_nop 1\n  .endr", "  .p2align 8", "  .fill 3, 4, 0",
+    "  .long 0xbf810000", ".if 0\n  s_nop 1\n  .endif", ".rept 3\n  s_nop 1\n  .endr", "  .p2align 8", "  .fill 3, 4",
     "  .macro x\n  .endm", '  .include "x.s"', '  .ascii "x"', "  .org 64", "  .irp n, 1, 2\n  .endr", "  .byte 1"])
 def test_directives_that_make_code_are_refused(body: str) -> None:
     word = body.split()[0]
@@ -161,7 +162,8 @@ def test_lines_that_end_in_carriage_returns() -> None:
     ("  - .name: k\n    .args:\n", "  - .args:\n", "the metadata has no .name, and a word"),
     ("amdhsa.kernels:\n", "amdhsa.kernels: 5\n", "not in the form LLVM writes"),
     ("...\n.end_amdgpu_metadata\n", "...\n", "the metadata has no .end_amdgpu_metadata"),
-    ("    .kernarg_segment_size: 8\n", "    .x:\n" + "".join(" " * n + "a:\n" for n in range(6, 3000)), "not in the form"),
+    ("    .kernarg_segment_size: 8\n", "    .x:\n" + "".join(" " * n + "a:\n" for n in range(6, 3000)),
+     "not in the form"),
 ])
 def test_metadata_that_cannot_be(old: str, new: str, why: str) -> None:
     text = assembly("  s_endpgm")
@@ -177,3 +179,11 @@ def test_long_lines_take_linear_time(line: str) -> None:
     """A reader that takes quadratic time would need hours here."""
     Isa.parse(assembly(line + "\n  s_endpgm"))
     Isa.parse(assembly("  s_endpgm") + "\n" * 200000)
+
+
+@pytest.mark.parametrize("size, why", [(4, "do not fit its .kernarg_segment_size of 4 "), (1 << 21, "is more than")])
+def test_arguments_beyond_their_segment(size: int, why: str) -> None:
+    text = assembly("  s_endpgm").replace(".kernarg_segment_size: 8", f".kernarg_segment_size: {size}")
+    with pytest.raises(CompileError, match="the arguments of kernel 'k'") as caught:
+        Isa.parse(text)
+    assert why in str(caught.value)
