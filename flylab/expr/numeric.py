@@ -48,8 +48,8 @@ class Numeric(Owned):
         """For a runtime integer: the least and greatest value it can have, if known (inclusive)."""
         if isinstance(value, Numeric):
             self._hold(value._converted(self.dtype))
-            if not self.dtype.is_float and value.bounds and _fits(value.bounds, self.dtype):
-                self.bounds = value.bounds
+            if not (self.is_static or self.dtype.is_float or value.dtype.is_float) and _fits(interval(value), self.dtype):
+                self.bounds = interval(value)
         elif isinstance(plain(value), (bool, int, float)):
             self._hold(folding.normalise(plain(value), self.dtype))
         elif is_mlir_value(value):
@@ -279,6 +279,16 @@ def result_bounds(symbol: str, x: Numeric, y: Numeric, dtype: DType) -> tuple[in
         found = (min(a // c, a // d), max(b // c, b // d))
     elif symbol == "%" and c > 0:
         found = (0, min(b, d - 1) if a >= 0 else d - 1)
+    elif symbol == "&" and max(a, c) >= 0:
+        found = (0, min(high for low, high in ((a, b), (c, d)) if low >= 0))
+    elif symbol == ">>" and c >= 0:
+        found = (min(a >> c, a >> d), max(b >> c, b >> d))
+    elif symbol == "<<" and 0 <= c and d < dtype.bits:
+        corners = [p << q for p in (a, b) for q in (c, d)]
+        found = (min(corners), max(corners))
+    elif symbol in ("min", "max"):
+        choose = min if symbol == "min" else max
+        found = (choose(a, c), choose(b, d))
     else:
         return None
     return found if _fits(found, dtype) else None

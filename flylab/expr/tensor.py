@@ -7,7 +7,8 @@ from typing import Any
 from flylab.dialect.types import MemRef, Ptr, of_mlir
 from flylab.errors import TraceError
 from flylab.expr.emit import fly
-from flylab.expr.numeric import CLASSES, Numeric
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval
+from flylab.expr.span import LEAST, MOST, Span, extent
 from flylab.expr.state import Owned
 from flylab.layout import Layout, size
 
@@ -15,11 +16,13 @@ from flylab.layout import Layout, size
 class Pointer(Owned):
     """A typed pointer: `p + n` moves it by n elements, `p[n]` reads and writes the element there."""
 
-    __slots__ = ("spec",)
+    __slots__ = ("spec", "reach")
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Any, reach: Span | None = None):
         self._own(value)
         self.spec: Ptr = of_mlir(value.type)
+        self.reach = reach
+        """Of a buffer: the elements from its descriptor's base that the pointer can have moved; else None."""
 
     @property
     def dtype(self) -> type[Numeric]:
@@ -29,8 +32,17 @@ class Pointer(Owned):
     def __add__(self, offset: Any) -> Pointer:
         if isinstance(offset, float) or (isinstance(offset, Numeric) and offset.dtype.is_float):
             raise TraceError(f"a pointer moved by {offset!r} elements", hint="give an integer")
-        moved = CLASSES["Int64"](offset)
-        return Pointer(fly("add_offset", [self.value, moved.ir_value()], [Ptr(self.spec.dtype, self.spec.space)]))
+        given = as_numeric(offset)
+        if given.dtype.bits > 64:
+            raise TraceError(f"a pointer moved by {given.dtype} elements", hint="convert it with .to(fx.Int64)")
+        reach, width = None, "Int64"
+        if self.reach is not None:
+            low, high = interval(given)
+            reach = moved_reach(self.reach, Span(low, high, LEAST <= low and high <= MOST), Layout(1, 0), self.spec)
+            # What is given as Int64 stays so: `make_view` marks with it what may leave the descriptor's 32 bits.
+            width = "Int32" if reach.fits and given.dtype.bits <= 32 else "Int64"
+        moved = CLASSES[width](given).ir_value()
+        return Pointer(fly("add_offset", [self.value, moved], [Ptr(self.spec.dtype, self.spec.space)]), reach)
 
     def _element(self, offset: Any) -> Tensor:
         moved = self + offset
@@ -52,11 +64,13 @@ class Tensor(Owned):
     `t[i, j]` reads and writes one element, `load()` and `store(vector)` all of them, `fill(x)` sets all to one value.
     """
 
-    __slots__ = ("spec",)
+    __slots__ = ("spec", "reach")
 
-    def __init__(self, value: Any):
+    def __init__(self, value: Any, reach: Span | None = None):
         self._own(value)
         self.spec: MemRef = of_mlir(value.type)
+        self.reach = reach
+        """As a pointer's."""
 
     @property
     def dtype(self) -> type[Numeric]:
@@ -145,6 +159,25 @@ class Tensor(Owned):
                 hint="give a coordinate for each mode; fx.slice(t, coord) gives a sub-tensor",
             )
         return part
+
+
+def moved_reach(before: Span, offset: Span, layout: Layout, spec: Ptr | MemRef, name: str = "the buffer") -> Span:
+    """The reach of a buffer's pointer moved by `offset` elements; it fits where all of `layout` there has an offset of
+    32 unsigned bits in bytes.
+
+    Raises `TraceError` where no place that it can have moved to has one.
+    """
+    after = before + offset
+    low, high = ((end * spec.dtype.bits) // 8 for end in (after.low, after.high))
+    whole = extent(layout)
+    inside = (after.low + whole.low) >= 0 and (after.high + whole.high + 1) * spec.dtype.bits <= 8 * 2**32
+    if low >= 2**32 or high < 0:
+        raise TraceError(
+            f"{name} is read or written {low if low >= 2**32 else high} bytes from its start, and a buffer reaches "
+            "0 to 4294967295",
+            hint="slice the tensor first, and make the part a buffer tensor",
+        )
+    return Span(after.low, after.high, inside and offset.fits)
 
 
 MAX_VECTOR = 1024

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 from flylab import layout as algebra
@@ -16,9 +17,10 @@ from flylab.errors import LayoutError, NotSupportedError, TraceError
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, is_mlir_value
-from flylab.expr.tensor import Pointer, Tensor
-from flylab.layout import Layout, size
+from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value, lower_bound
+from flylab.expr.span import MOST, Span
+from flylab.expr.tensor import Pointer, Tensor, moved_reach
+from flylab.layout import Layout, coalesce, size
 
 
 def _divide(kind: str) -> Any:
@@ -29,7 +31,8 @@ def _divide(kind: str) -> Any:
             return rule(layout, divisor)
         spec = layout.spec
         result = rule(spec.layout, divisor)
-        return Tensor(fly(kind, [layout.value], [spec.with_layout(result, spec.align)], tiler=_tiler_text(divisor)))
+        tiles = fly(kind, [layout.value], [spec.with_layout(result, spec.align)], tiler=_tiler_text(divisor))
+        return Tensor(tiles, layout.reach)
 
     divide.__name__ = divide.__qualname__ = kind
     divide.__doc__ = (
@@ -74,9 +77,17 @@ def slice_view(source: Any, coord: Any) -> Any:
         ) from None
     if source.space != "buffer":  # a buffer's descriptor bounds it: reads outside give 0
         _check_bounds(source, coord, source.layout.shape)
-    wide = any(leaf.dtype.bits > 32 for leaf in leaves)
-    indices = [CLASSES["Int64"](leaf).ir_value() if wide else leaf.ir_value() for leaf in leaves]
-    return Tensor(fly("slice", [source.value, *indices], [source.spec.with_layout(rest)], coord=text))
+    read: list[Numeric] = []
+    offset = Span.of(algebra.slice_and_offset(source.layout, _spans(coord, source.layout, iter(leaves), read))[1])
+    reach = None
+    if source.reach is not None:
+        reach = moved_reach(source.reach, offset, rest, source.spec, name_of(source, "the buffer tensor"))
+        if not reach.fits and not leaves:
+            return make_view(get_iter(source) + CLASSES["Int64"](offset.low), rest)
+    fits = offset.fits if reach is None else reach.fits
+    indices = [leaf.ir_value() if fits else CLASSES["Int64"](leaf).ir_value() for leaf in read]
+    part = fly("slice", [source.value, *indices], [source.spec.with_layout(rest)], coord=text)
+    return Tensor(part, reach)
 
 
 def _coordinate(coord: Any, leaves: list[Numeric]) -> str:
@@ -90,12 +101,38 @@ def _coordinate(coord: Any, leaves: list[Numeric]) -> str:
     if isinstance(coord, Numeric) and not coord.dtype.is_float:
         if coord.is_static:
             return str(int(coord.value))
+        if coord.dtype.bits > 64:
+            raise TraceError(
+                f"{name_of(coord, 'a coordinate')} is {coord.dtype}, and addresses have 64 bits",
+                hint="convert it with .to(fx.Int64)",
+            )
         leaves.append(coord if coord.dtype.bits >= 32 else CLASSES["Int32"](coord))
         return "?"
     if isinstance(coord, bool) or not isinstance(coord, int):
         hint = "a coordinate holds integers, None for a mode to keep, or tuples of these"
         raise TraceError(f"{coord!r} in a coordinate", hint=f"{coord!r}.x?" if isinstance(coord, Tuple3D) else hint)
     return str(coord)
+
+
+def _spans(coord: Any, layout: Layout, leaves: Iterator[Numeric], read: list[Numeric]) -> Any:
+    """A coordinate with a `Span` for each runtime leaf, which goes to `read` as the device shall read it.
+
+    A mode whose offset needs a division takes its coordinate as unsigned: what is negative, and so outside of the
+    mode, is then far outside of it.
+    """
+    if isinstance(coord, tuple):
+        return tuple(_spans(c, layout[i], leaves, read) for i, c in enumerate(coord)) if coord else coord
+    if coord is None:
+        return None
+    if isinstance(coord, int) or (isinstance(coord, Numeric) and coord.is_static):
+        return int(coord)
+    leaf = next(leaves)
+    divided = isinstance(coalesce(layout).shape, tuple)
+    if divided and leaf.dtype.bits == 32 and lower_bound(leaf) < 0:
+        leaf = CLASSES["Uint32"](leaf)
+    read.append(leaf)
+    low, high = interval(leaf)
+    return Span(low, high, leaf.dtype.bits == 32 and (divided or high <= MOST))
 
 
 def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
@@ -149,7 +186,7 @@ def _static(tree: Any) -> Any:
 def get_iter(tensor: Tensor) -> Pointer:
     """The pointer of a tensor."""
     _require_tensor(tensor, "get_iter")
-    return Pointer(fly("get_iter", [tensor.value], [tensor.spec.pointer]))
+    return Pointer(fly("get_iter", [tensor.value], [tensor.spec.pointer]), tensor.reach)
 
 
 def make_view(iterator: Any, layout: Any) -> Tensor:
@@ -167,7 +204,10 @@ def make_view(iterator: Any, layout: Any) -> Tensor:
             hint="use fx.make_layout(shape, stride)",
         )
     spec = iterator.spec
-    return Tensor(fly("make_view", [iterator.value], [MemRef(spec.dtype, spec.space, layout, spec.align)]))
+    if iterator.reach is not None and not moved_reach(iterator.reach, Span(0, 0), layout, spec).fits:
+        iterator = iterator + CLASSES["Int64"](0)
+    view = fly("make_view", [iterator.value], [MemRef(spec.dtype, spec.space, layout, spec.align)])
+    return Tensor(view, iterator.reach)
 
 
 def add_offset(pointer: Pointer, offset: Any) -> Pointer:
@@ -193,7 +233,7 @@ def make_buffer(tensor: Tensor, num_records: int) -> Tensor:
     """A tensor behind a buffer descriptor of `num_records` bytes, with the same layout."""
     spec = tensor.spec
     pointer = fly("make_buffer_ptr", [get_iter(tensor).value], [Ptr(spec.dtype, "buffer")], num_records=num_records)
-    return make_view(Pointer(pointer), spec.layout)
+    return make_view(Pointer(pointer, Span(0, 0)), spec.layout)
 
 
 def select(source: Any, indices: Any, *more: Any) -> Any:

@@ -22,6 +22,8 @@ BUFFER_FLAGS = (7 << 12) | (4 << 15)
 
 GLOBAL_POINTER = "!llvm.ptr<1>"
 BUFFER_POINTER = "!llvm.ptr<8>"
+OUTSIDE = 2**32 - 16
+"""An offset in bytes beyond what a descriptor of a tensor covers, and so that an access there does not wrap."""
 WIDTHS = (128, 64, 32, 16, 8)
 """The bits that one buffer instruction moves for a thread."""
 
@@ -93,11 +95,19 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         conversion.address[op.results[0]] = moved
         return
     descriptor, before = base
-    if offset.type == parse_type("i64"):
-        offset = builder.op("arith.trunci", [offset], "i32")
-    scaled = builder.op("arith.muli", [offset, builder.constant(spec.dtype.bits // 8)], "i32")
-    total = scaled if before is None else builder.op("arith.addi", [before, scaled], "i32")
+    kind = _widest(offset, before)
+    scaled = builder.op("arith.muli", [_wide(builder, offset, kind), builder.constant(spec.dtype.bits // 8, kind)], kind)
+    total = scaled if before is None else builder.op("arith.addi", [_wide(builder, before, kind), scaled], kind)
     conversion.address[op.results[0]] = (descriptor, total)
+
+
+def _widest(*offsets: Any) -> str:
+    """i64 where one of the offsets is: tracing found that it may leave 32 bits."""
+    return "i64" if any(o is not None and o.type == parse_type("i64") for o in offsets) else "i32"
+
+
+def _wide(builder: Builder, offset: Any, kind: str) -> Any:
+    return offset if offset.type == parse_type(kind) else builder.op("arith.extsi", [offset], kind)
 
 
 def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -154,9 +164,14 @@ def _bitcast(builder: Builder, value: Any, kind: Any) -> Any:
 
 
 def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
+    """The offset of a buffer instruction: 32 bits, from 64 the nearest that is outside of every buffer."""
     if base is None:
         return builder.constant(extra)
-    return base if extra == 0 else builder.op("arith.addi", [base, builder.constant(extra)], "i32")
+    kind = _widest(base)
+    total = base if extra == 0 else builder.op("arith.addi", [base, builder.constant(extra, kind)], kind)
+    if kind == "i32":
+        return total
+    return builder.op("arith.trunci", [builder.op("arith.minui", [total, builder.constant(OUTSIDE, kind)], kind)], "i32")
 
 
 def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int) -> Any:

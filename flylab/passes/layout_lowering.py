@@ -14,7 +14,7 @@ from flylab.atoms import CopyAtom
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import MemRef, Ptr, of_mlir
 from flylab.layout import Layout, cosize, size, slice_and_offset
-from flylab.passes.rewriter import Builder, Pass, erase, operations, parse_type
+from flylab.passes.rewriter import Builder, Pass, erase, operations
 from flylab.passes.vectors import element, extract, shape_of, vector_type
 
 MAX_I32 = 2**31 - 1
@@ -72,7 +72,7 @@ class RuntimeIndex:
     def __add__(self, other: Any) -> RuntimeIndex:
         return self if isinstance(other, int) and other == 0 else self._with("arith.addi", other)
 
-    # Coordinates are not negative, so the unsigned forms serve, and need no sign handling.
+    # Tracing gives what is divided as unsigned (`_spans` of flylab.expr.views).
     def __floordiv__(self, other: Any) -> RuntimeIndex:
         return self._with("arith.divui", other)
 
@@ -106,19 +106,13 @@ def _alloca(lowering: _Lowering, op: Any, builder: Builder) -> None:
 def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
     layout = of_mlir(op.operands[0].type).layout
     operands = list(op.operands)
-    indices = iter(_widened(builder, operands[1:], layout))
+    # Tracing gave them the width that their offset needs.
+    indices = iter([RuntimeIndex(builder, v) for v in operands[1:]])
     coord = _coordinate(attribute(op, "coord"), indices)
     _, offset = slice_and_offset(layout, coord)
     if isinstance(offset, RuntimeIndex):
         offset = offset.value
     lowering.pointer[op.results[0]] = lowering.moved(builder, lowering.pointer[operands[0]], offset)
-
-
-def _widened(builder: Builder, values: list[Any], layout: Layout) -> list[RuntimeIndex]:
-    """Runtime coordinates, in 64 bits where the layout's offsets need them."""
-    wide = cosize(layout) > MAX_I32
-    i64 = parse_type("i64")
-    return [RuntimeIndex(builder, builder.op("arith.extsi", [v], i64) if wide and v.type != i64 else v) for v in values]
 
 
 def _coordinate(text: str, indices: Any) -> Any:

@@ -128,11 +128,11 @@ def test_copies_walk_atoms(shape: Any, stride: Any, tile: Any, bits: int) -> Non
 
 
 def test_offsets_beyond_32_bits_are_computed_in_64() -> None:
-    A = np.empty(2**31 + 64, np.uint8)
-    compiled = flyc.compile(kernel_of("A[fx.block_idx.x * 256 + fx.thread_idx.x] = 1")["launch"], A)
-    assert "getelementptr i8, ptr addrspace(1) %0, i64" in compiled.llvm
-    small = flyc.compile(kernel_of("A[fx.block_idx.x * 256 + fx.thread_idx.x] = 1")["launch"], A[: 2**31 - 1])
-    assert "getelementptr i8, ptr addrspace(1) %0, i32" in small.llvm
+    """A block has 64 threads here: coordinates to 63, so to 63 * 2**25 elements or 63 * 2**26."""
+    body = kernel_of("A[fx.thread_idx.x, 0] = 1")["launch"]
+    for columns, kind in ((2**25, "i32"), (2**26, "i64")):
+        compiled = flyc.compile(body, np.empty((64, columns), np.uint8))
+        assert f"getelementptr i8, ptr addrspace(1) %0, {kind}" in compiled.llvm
 
 
 def test_fragments_hold_what_was_stored_last() -> None:

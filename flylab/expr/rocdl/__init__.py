@@ -57,7 +57,8 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
     """The tensor behind a buffer descriptor: reads outside of it give 0, writes outside are dropped.
 
     The descriptor covers exactly the tensor's bytes; `num_records_bytes` sets another number, `max_size=True` turns
-    the check off. Raises `TraceError` for a tensor of 4 GiB or more, which a descriptor cannot cover.
+    the check off up to the 4 GiB that a descriptor reaches: what is farther away is still outside. Raises `TraceError`
+    for a tensor of 4 GiB or more, which a descriptor cannot cover.
     """
     if not isinstance(tensor, Tensor) or tensor.space != "global":
         raise TraceError(
@@ -79,7 +80,8 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
         )
     covered = -(-cosize(tensor.layout) * tensor.spec.dtype.bits // 8)
     records = MAX_RECORDS if max_size else covered if num_records_bytes is None else num_records_bytes
-    if not 0 <= records <= MAX_RECORDS:
+    # An offset beyond 32 bits becomes the largest that an access of 16 bytes can have: no tensor reaches there.
+    if not 0 <= records <= MAX_RECORDS or covered == records > MAX_RECORDS - 15:
         raise TraceError(
             f"make_buffer_tensor: {name_of(tensor, 'the tensor')} spans {records} bytes, a buffer "
             f"descriptor covers at most {MAX_RECORDS}",
