@@ -19,7 +19,8 @@ NO_LITERAL_SCALAR = ("s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_", "s_
 FOUR_BYTE_VECTOR = ("v_readfirstlane_b32", "v_nop", "v_clrexcp", "v_swap_b32")
 LITERAL_IN_VECTOR = ("v_fmamk_", "v_fmaak_", "v_madmk_", "v_madak_")
 INLINE_FLOATS = {0.0, 0.5, 1.0, 2.0, 4.0}
-INV_TWO_PI = re.compile(r"0\.1591(5494\d*)?$|0\.15915494309189\d*$")
+# LLVM prints 0.15915494 or, for doubles, 0.15915494309189532.
+INV_TWO_PI = 1 / (2 * math.pi)
 _REGISTER = re.compile(r"[vsa]\d+$|[vsa]\[|ttmp|vcc|exec|m0$|scc$|flat_scratch|xnack_mask|src_|null$|off$|lds_direct")
 
 
@@ -54,6 +55,17 @@ def number(text: str) -> int | float | None:
     return value if math.isfinite(value) else None
 
 
+def is_inline(value: int | float) -> bool:
+    """True for a constant that the encoding has a code for.
+
+    >>> [is_inline(x) for x in (64, 65, -16, 0xfffffff0, 1.0, 1.5, 0.15915494)]
+    [True, False, True, True, True, False, True]
+    """
+    if isinstance(value, float):
+        return abs(value) in INLINE_FLOATS or abs(value - INV_TWO_PI) < 1e-8
+    return -16 <= (value - (1 << 32) if value >> 31 == 1 else value) <= 64
+
+
 def is_register(operand: str) -> bool:
     """True for a register's text (with or without a sign, `|...|`, and the like).
 
@@ -72,14 +84,10 @@ def is_literal(operand: str) -> bool:
     """
     if is_register(operand):
         return False
-    text = operand.strip("|").removeprefix("-").strip("|")
     value = number(operand)
-    if not isinstance(value, int):
-        value = number(text)
-        # What is no number is a symbol, to be relocated.
-        return value is None or abs(value) not in INLINE_FLOATS and not INV_TWO_PI.match(text)
-    value = value - (1 << 32) if value >> 31 == 1 else value
-    return not -16 <= value <= 64
+    if value is None:
+        value = number(operand.strip("|").removeprefix("-").strip("|"))
+    return value is None or not is_inline(value)  # what is no number is a symbol, to be relocated
 
 
 def size_of(mnemonic: str, operands: tuple[str, ...]) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
@@ -220,14 +221,22 @@ class Decoder:
         return Source(operand.kind, place, operand.negative, operand.absolute, operand.sign_extend, select)
 
     def _half(self, slots: Slots, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
-        """A source of the low or high half of a packed instruction."""
+        """A source of the low or high half of a packed instruction.
+
+        A constant stands for 32 bits, of which op_sel and op_sel_hi pick a half like of a register: a float is the
+        bits of a half with 0 above where the instruction computes halves, else those of a 32-bit float.
+        Source: what LLVM compiles of constants for both chips (tests/emulator/test_packed.py).
+        """
         high = words.bit("op_sel_hi" if half else "op_sel", n, default=half)
         negative = words.bit("neg_hi" if half else "neg_lo", n) ^ operand.negative
         wide = type_name.endswith("32")
         if operand.kind == CONSTANT:
-            if high and operand.value != 0 and (wide or isinstance(operand.value, float)):
-                raise OperandError("the upper half of a packed constant is not defined")
-            type_ = "float" if wide else "half" if isinstance(operand.value, float) else "i32"
+            if not is_inline(operand.value):
+                raise OperandError(f"a packed instruction has no room for the constant {operand.value}")
+            if wide and high and operand.value != 0:
+                raise OperandError("the upper half of a constant is not defined for packed 32-bit floats")
+            halves = not wide and type_name.startswith("f16")
+            type_ = "i32" if isinstance(operand.value, int) else "half" if halves else "float"
             place = slots.put(constant_bits(operand, type_))
         else:
             first = self.registers.offset(replace(operand, negative=False), 2 if wide else 1, VECTOR, SCALAR, CONSTANT)

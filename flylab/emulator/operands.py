@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from flylab.codegen.encoding import integer, number
+from flylab.codegen.encoding import INV_TWO_PI, integer, number
 from flylab.codegen.isa import Instruction
 from flylab.emulator.state import NUMBERED_SGPRS, SGPR_NAMES
 
@@ -114,8 +114,8 @@ def constant_bits(operand: Operand, type_: str) -> int:
     value = operand.value
     if isinstance(value, float):
         format_ = {16: "half", 32: "float", 64: "double"}[bits]
-        if abs(value - 0.15915494309189532) < 1e-8:
-            return _INV_TWO_PI[format_] | (value < 0) << (bits - 1)
+        if abs(value - INV_TWO_PI) < 1e-8:
+            return _INV_TWO_PI[format_]
         try:
             return int.from_bytes(struct.pack(_FLOAT_CODE[format_], value), "little")
         except OverflowError:
