@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,11 +36,15 @@ class Memory:
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound argument: the description that keys the compilation, the launch value, the memory of a tensor."""
+    """One bound argument: the description that keys the compilation, the launch value, the memory of a tensor.
+
+    `keep` is what holds that memory until the launch is over.
+    """
 
     host: HostArgument
     value: Any
     memory: Memory | None = None
+    keep: Any = None
 
 
 def bind(parameter: Parameter, value: Any) -> Bound:
@@ -71,32 +76,67 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__") or hasattr(value, "data_ptr")
 
 
+@dataclass(frozen=True)
+class _Array:
+    """A tensor as numpy or torch shows it; strides in elements, `owned` the first byte and the end of its storage."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    address: int
+    writable: bool
+    owned: tuple[int, int] | None
+
+
 def _tensor(name: str, value: Any) -> Bound:
     if hasattr(value, "data_ptr"):
-        described = _of_torch(name, value)
-    elif hasattr(value, "__array_interface__"):
-        described = _of_numpy(name, value)
-    elif hasattr(value, "__dlpack__"):
-        described = _of_numpy(name, _through_dlpack(name, value))
+        array = _of_torch(name, value)
     else:
-        raise ArgumentError(
-            f"'{name}' is an fx.Tensor, and gets a {type(value).__name__}",
-            hint="pass a torch tensor, a numpy array, or anything with __dlpack__",
-        )
-    dtype, shape, strides, address, writable = described
+        value = value if _is_numpy(value) else _through_dlpack(name, value)
+        array = _of_numpy(name, value)
+    shape, strides = array.shape, array.strides
     if 0 in shape:
         raise ArgumentError(f"'{name}' has shape {shape}: no elements", hint="launch only where there is data")
     layout = Layout(shape[0], strides[0]) if len(shape) == 1 else Layout(shape, strides) if shape else Layout(1, 0)
-    size = dtype.bits // 8
-    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
-    low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
-    memory = Memory(name, address, address + low * size, (high - low + 1) * size, writable)
-    return Bound(HostArgument(name, TENSOR, MemRef(dtype, "global", layout)), address, memory)
+    spec = MemRef(array.dtype, "global", layout)
+    return Bound(HostArgument(name, TENSOR, spec), array.address, _memory(name, array), value)
+
+
+def _memory(name: str, array: _Array) -> Memory:
+    """The memory that a tensor spans. Raises `ArgumentError` where it is none that a kernel could touch."""
+    size = array.dtype.bits // 8
+    reach = [(extent - 1) * stride * size for extent, stride in zip(array.shape, array.strides, strict=True)]
+    start = array.address + sum(r for r in reach if r < 0)
+    end = array.address + sum(r for r in reach if r > 0) + size
+    if array.owned is not None and not array.owned[0] <= start <= end <= array.owned[1]:
+        low, high = array.owned
+        raise ArgumentError(
+            f"'{name}' has shape {array.shape} and strides {array.strides}, and so spans the bytes {start - low} to "
+            f"{end - low} of a storage of {high - low} bytes",
+            hint="pass a view that stays inside of its array; as_strided does not check",
+        )
+    if array.address % size:
+        raise ArgumentError(
+            f"'{name}' starts at the address {array.address:#x}, no multiple of its {size}-byte elements",
+            hint=f"pass a copy, which is aligned: {name}.copy() of numpy, {name}.clone() of torch",
+        )
+    return Memory(name, array.address, start, end - start, array.writable)
+
+
+def _is_numpy(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
 
 
 def _through_dlpack(name: str, value: Any) -> Any:
     import numpy
 
+    if not hasattr(value, "__dlpack__"):
+        how = f"numpy.array({name})" if hasattr(value, "__array_interface__") else "a torch tensor, a numpy array"
+        raise ArgumentError(
+            f"'{name}' is an fx.Tensor, and gets a {type(value).__name__}",
+            hint=f"pass {how}, or anything with __dlpack__",
+        )
     try:
         return numpy.from_dlpack(value)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -105,20 +145,30 @@ def _through_dlpack(name: str, value: Any) -> Any:
         ) from None
 
 
-Described = tuple[DType, tuple[int, ...], tuple[int, ...], int, bool]
-
-
-def _of_torch(name: str, tensor: Any) -> Described:
+def _of_torch(name: str, tensor: Any) -> _Array:
     if tensor.device.type != "cpu":
         raise ArgumentError(
             f"'{name}' is on {tensor.device}, and the software device reads the CPU's memory", hint=f"pass {name}.cpu()"
         )
+    if tensor.is_nested:
+        raise ArgumentError(f"'{name}' is a nested tensor", hint=f"pass {name}.to_padded_tensor(0.0), or its parts")
     if tensor.layout is not _torch().strided:
         raise ArgumentError(f"'{name}' is a {tensor.layout} tensor", hint=f"pass {name}.to_dense()")
     if tensor.is_neg():
         raise ArgumentError(f"'{name}' is a view that torch negates when it is read", hint=f"pass {name}.resolve_neg()")
     dtype = _dtype(name, str(tensor.dtype).removeprefix("torch."), "torch.uint8")
-    return dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.data_ptr(), True
+    try:
+        storage = tensor.untyped_storage()
+        has_memory = storage.device.type == "cpu"  # a FakeTensor says so of itself alone
+    except RuntimeError:  # a tensor of a functional transform
+        has_memory = False
+    if not has_memory:
+        raise ArgumentError(
+            f"'{name}' is a {type(tensor).__name__} without memory of its own",
+            hint="pass a tensor that holds data; launch outside of torch.compile and of functional transforms",
+        )
+    owned = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+    return _Array(dtype, tuple(tensor.shape), tuple(tensor.stride()), tensor.data_ptr(), True, owned)
 
 
 def _torch() -> Any:
@@ -127,7 +177,11 @@ def _torch() -> Any:
     return torch
 
 
-def _of_numpy(name: str, array: Any) -> Described:
+def _of_numpy(name: str, array: Any) -> _Array:
+    import numpy
+
+    if isinstance(array, numpy.ma.MaskedArray):
+        raise ArgumentError(f"'{name}' has a mask, which a kernel does not see", hint=f"pass {name}.filled(0)")
     if not array.dtype.isnative:
         raise ArgumentError(
             f"'{name}' has dtype {array.dtype.str}, of the other byte order",
@@ -141,7 +195,24 @@ def _of_numpy(name: str, array: Any) -> Described:
             hint=f"pass numpy.ascontiguousarray({name})",
         )
     strides = tuple(s // size for s in array.strides)
-    return dtype, tuple(array.shape), strides, array.__array_interface__["data"][0], array.flags.writeable
+    return _Array(dtype, tuple(array.shape), strides, array.ctypes.data, array.flags.writeable, _owned(array))
+
+
+def _owned(array: Any) -> tuple[int, int] | None:
+    """The first byte and the end of the memory that a numpy array is a view of; None where its owner does not say."""
+    import numpy
+
+    owner = array
+    while getattr(owner, "base", None) is not None:
+        owner = owner.base
+    if not isinstance(owner, numpy.ndarray):
+        try:
+            owner = numpy.frombuffer(owner, numpy.uint8)
+        except (TypeError, ValueError, BufferError):
+            return None
+    elif not owner.flags.owndata:
+        return None
+    return owner.ctypes.data, owner.ctypes.data + owner.nbytes
 
 
 def _dtype(name: str, text: str, byte: str) -> DType:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import struct
+import weakref
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -10,13 +13,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.lib.stride_tricks import as_strided
 
 import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.dtypes import DTYPES
 from flylab.errors import ArgumentError, OutOfBounds, TraceError
 from flylab.expr.promotion import integer_range
-from flylab.runtime.arguments import pack_number
+from flylab.runtime.arguments import bind, pack_number
 from tests.samples import cell
 
 DOUBLE = """
@@ -212,6 +216,9 @@ BAD: dict[str, tuple[tuple[Any, ...], dict[str, Any], str, str]] = {
         "no whole number of 4-byte elements",
         "ascontiguousarray",
     ),
+    "misaligned": ((np.zeros(65, np.uint8)[1:].view(np.float32),), {}, "'A' starts at the address 0x", "A.copy()"),
+    "masked": ((np.ma.zeros(8, np.float32),), {}, "'A' has a mask", "filled"),
+    "numpy number": ((np.float32(1),), {}, "'A' is an fx.Tensor, and gets a float32", "numpy.array(A)"),
     "GPU tensor": ((WithPointer(),), {}, "'A' is on cuda:0, and the software device reads the CPU's memory", ".cpu()"),
     "GPU array": ((OnAnotherDevice(F32),), {}, "'A' cannot be read through DLPack", "CPU"),
 }
@@ -238,6 +245,91 @@ def test_refused_torch_tensors() -> None:
         with pytest.raises(ArgumentError) as caught:
             TYPED(tensor)
         assert message in caught.value.message and hint in (caught.value.hint or "")
+
+
+OUTSIDE: dict[str, Any] = {
+    "beyond the end": lambda a: as_strided(a, (2**40,), (4,)),
+    "below the start": lambda a: as_strided(a[2:], (4,), (-4,)),
+    "of a view": lambda a: as_strided(a[:2], (9,), (4,)),
+    "of a buffer": lambda a: as_strided(np.frombuffer(bytearray(32), np.float32), (9,), (4,)),
+    "of bytes": lambda a: as_strided(np.frombuffer(bytes(32), np.float32), (3, 3), (16, 4)),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_tensors_that_reach_outside_of_their_memory(name: str) -> None:
+    view = OUTSIDE[name](np.zeros(8, np.float32))
+    with pytest.raises(ArgumentError, match="'T' has shape .* of a storage of 32 bytes") as caught:
+        double(view)
+    assert "as_strided" in str(caught.value.hint)
+
+
+def test_strided_views_inside_of_their_memory() -> None:
+    a = np.arange(8, dtype=np.float32)
+    double(as_strided(a[1:], (2, 3), (12, 4)))
+    assert a.tolist() == [0, 2, 4, 6, 8, 10, 12, 7]
+    buffer = bytearray(np.arange(8, dtype=np.float32).tobytes())
+    double(as_strided(np.frombuffer(buffer, np.float32)[7:], (8,), (-4,)))
+    assert np.frombuffer(buffer, np.float32).tolist() == [2.0 * x for x in range(8)]
+
+
+def test_a_mapped_file(tmp_path: Path) -> None:
+    mapped = np.memmap(tmp_path / "data", np.float32, "w+", shape=(8,))
+    mapped[:] = np.arange(8)
+    double(mapped[2:4])
+    assert mapped.tolist() == [0, 1, 4, 6, 4, 5, 6, 7]
+    with pytest.raises(ArgumentError, match="of a storage of 32 bytes"):
+        double(as_strided(mapped, (9,), (4,)))
+
+
+@pytest.mark.filterwarnings("ignore:.*(nested|Sparse):UserWarning")
+def test_torch_tensors_without_memory_of_their_own() -> None:
+    torch = pytest.importorskip("torch")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.zeros(8)
+    transformed: list[Any] = []
+    torch.func.vmap(lambda x: transformed.append(x) or x)(torch.zeros(2, 8))
+    short = torch.zeros(8)
+    short.untyped_storage().resize_(16)
+    odd = torch.zeros(65, dtype=torch.uint8)
+    nested = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
+    jagged = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged)
+    for tensor, message, hint in (
+        (fake, "'A' is a FakeTensor without memory", "holds data"),
+        (transformed[0], "'A' is a Tensor without memory", "functional"),
+        (short, "of a storage of 16 bytes", "stays inside"),
+        (torch.frombuffer(odd.numpy()[1:].data, dtype=torch.float32), "'A' starts at the address", "clone()"),
+        (nested, "'A' is a nested tensor", "to_padded_tensor"),
+        (jagged, "'A' is a nested tensor", "to_padded_tensor"),
+        (torch.zeros(8, dtype=torch.complex64).conj(), "no number format", "convert"),
+        (torch.zeros(8, 8).to_sparse_csr(), "torch.sparse_csr tensor", "to_dense"),
+    ):
+        with pytest.raises(ArgumentError) as caught:
+            TYPED(tensor)
+        assert message in caught.value.message and hint in (caught.value.hint or "")
+
+
+class Copied:
+    """An array that gives a copy of its own through DLPack, held by nothing else."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        self.shown = weakref.ref(array := np.arange(8, dtype=np.float32))
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+
+def test_memory_that_only_dlpack_holds_is_held_for_the_launch() -> None:
+    value = Copied()
+    bound = bind(double.signature.parameters[0], value)
+    gc.collect()
+    assert value.shown() is not None
+    del bound
+    gc.collect()
+    assert value.shown() is None
 
 
 def test_a_constant_must_be_hashable() -> None:
