@@ -19,6 +19,8 @@ from flylab.dtypes import DType
 from flylab.passes import pipeline
 from flylab.passes.host import Launch
 from flylab.passes.recording import Stage, lines_of
+from flylab.passes.rewriter import operations, source_line
+from flylab.places import SourceLine
 from flylab.targets import Target
 
 _dumped: set[Path] = set()
@@ -73,6 +75,14 @@ class Compiled:
         path.write_bytes(self.hsaco)
         return path
 
+    def launch_line(self, kernel: str) -> SourceLine | None:
+        """The user's line that launches the kernel of this symbol."""
+        with entered():
+            for op in operations(self.traced.operation):
+                if op.name == "gpu.launch_func" and str(op.attributes["kernel"]).split("@")[-1] == kernel:
+                    return source_line(op.location)
+        return None
+
     def recording(self, file: str) -> list[Stage]:
         """The traced IR and the text after each pass, linked to a Python file: the pipeline run again, recorded."""
         if file not in self._recordings:
@@ -111,8 +121,8 @@ class Compiled:
         while place in _dumped:
             count += 1
             place = folder / f"{self.launcher.name}_{count}"
-        _dumped.add(place)
         place.mkdir(parents=True, exist_ok=True)
+        _dumped.add(place)
         for old in (*place.glob("[0-9][0-9]_*.mlir"), *place.glob("final_*")):
             old.unlink()
         for number, stage in enumerate(self.recording(self.launcher.source.file)):
@@ -156,7 +166,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced.blocks,
         text,
         code,
-        traced.module,
+        traced.module.operation,
     )
     for function in (launcher, *functions.values()):
         function.last = made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
 from flylab.compiler.trace import HostArgument
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
+from flylab.passes.host import Launch
 from flylab.places import of_traceback
 from flylab.runtime import emulated
 from flylab.runtime.arguments import Bound, Memory, bind, pack_number
@@ -115,41 +117,42 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
     reports = []
     for launch in compiled.launches:
         try:
-            extents, operands = launch.extents(values), launch.operands(values)
-        except CompileError as error:
-            raise error.at(compiled.launcher.signature.where()) from None
-        _check_extents(compiled, launch.kernel, extents)
-        kernarg = _pack(compiled, launch.kernel, operands)
-        reports.append(_launch(compiled, launch.kernel, extents, kernarg, memories, launch.smem))
+            reports.append(_launch(compiled, launch, values, memories))
+        except FlylabError as error:
+            raise error.at(error.where or compiled.launch_line(launch.kernel)) from error.__cause__
     return Run(device, compiled, tuple(reports))
 
 
-def _launch(
-    compiled: Compiled, kernel: str, extents: tuple[int, ...], kernarg: bytes, memories: list[Memory], smem: int
-) -> Any:
-    return emulated.launch(compiled, kernel, extents[:3], extents[3:], kernarg, memories, smem)
+def _launch(compiled: Compiled, launch: Launch, values: list[Any], memories: list[Memory]) -> Any:
+    extents, operands = launch.extents(values), launch.operands(values)
+    _check_extents(compiled, launch.kernel, extents[:3], extents[3:])
+    kernarg = _pack(compiled, launch.kernel, operands)
+    return emulated.launch(compiled, launch.kernel, extents[:3], extents[3:], kernarg, memories, launch.smem)
 
 
-def _check_extents(compiled: Compiled, kernel: str, extents: tuple[int, ...]) -> None:
-    for axis, (extent, most) in enumerate(zip(extents[:3], MAX_GRID, strict=True)):
+def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
+    for axis, extent, threads, most in zip("xyz", grid, block, MAX_GRID, strict=True):
         if not 1 <= extent <= most:
             raise TraceError(
-                f"launch of '{kernel}': grid {extents[:3]}, extent {'xyz'[axis]} must be 1 to {most}",
-                where=compiled.launcher.signature.where(),
+                f"launch of '{kernel}': grid {grid}, extent {axis} must be 1 to {most}",
                 hint="check how the launcher computes its grid",
             )
+        if extent * threads >= 2**32:
+            raise TraceError(
+                f"launch of '{kernel}': grid {grid} of blocks {block} has {extent * threads} threads along {axis}, "
+                "and the hardware counts them in 32 bits",
+                hint="spread the blocks over the axes of the grid, or let a thread do more",
+            )
     known = compiled.blocks[kernel]
-    if known not in (None, extents[3:]):
+    if known not in (None, block):
         raise TraceError(
-            f"launch of '{kernel}': block {extents[3:]}, declared known_block_size={known}",
-            where=compiled.launcher.signature.where(),
+            f"launch of '{kernel}': block {block}, declared known_block_size={known}",
             hint="launch with the declared block, or drop known_block_size",
         )
-    threads = extents[3] * extents[4] * extents[5]
-    if min(extents[3:]) < 1 or threads > compiled.target.max_workgroup:
+    threads = math.prod(block)
+    if min(block) < 1 or threads > compiled.target.max_workgroup:
         raise TraceError(
-            f"launch of '{kernel}': block {extents[3:]} has {threads} threads",
-            where=compiled.launcher.signature.where(),
+            f"launch of '{kernel}': block {block} has {threads} threads",
             hint=f"a block has 1 to {compiled.target.max_workgroup} threads",
         )
 
