@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,6 +76,25 @@ class TracedFunction(Inspectable):
             return self
         return Method(self, instance)
 
+    def __copy__(self) -> TracedFunction:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TracedFunction:
+        return self
+
+    def __reduce__(self) -> str:
+        """Pickled by its name, as Python pickles functions. Raises `TraceError` where the name does not lead to it."""
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):
+            found = getattr(found, name, None)
+        if found is not self:
+            raise TraceError(
+                f"{self!r} cannot be pickled: {self.__module__}.{self.__qualname__} is not it",
+                where=self.signature.where(),
+                hint="define it in a module's outermost level or in a class there, under its own name",
+            )
+        return str(self.__qualname__)
+
     def __repr__(self) -> str:
         return f"<flyc.{self.decorator} {self.name}({', '.join(map(str, self.signature.parameters))})>"
 
@@ -90,6 +111,15 @@ class Method:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.traced, name)
+
+    def __copy__(self) -> Method:
+        return Method(self.traced, self.instance)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Method:
+        return Method(self.traced, copy.deepcopy(self.instance, memo))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Method, (self.traced, self.instance)
 
 
 class Kernel(TracedFunction):
