@@ -65,7 +65,6 @@ class Same:
     """An object that counts by identity; one of a library's that is not the same must be equal and look alike."""
 
     object: Any
-    by_value: bool
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Same):
@@ -73,7 +72,7 @@ class Same:
         mine, theirs = self.object, other.object
         if mine is theirs:
             return True
-        if not (self.by_value and type(mine) is type(theirs)):
+        if type(mine) is not type(theirs) or not _is_compared(mine):
             return False
         try:
             return (mine == theirs) is True and repr(mine) == repr(theirs)
@@ -127,7 +126,7 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     kind = type(value)
     if kind in PLAIN:
         return exact(value)
-    key: Any = Same(value, _is_compared(value))
+    key: Any = Same(value)
     inside = contents(value)
     if inside is not None and id(value) not in path and len(path) < MAX_NESTING:
         deeper = path | {id(value)}
@@ -194,7 +193,7 @@ def _compares_by_value(kind: type) -> bool:
 
 
 def _is_users(kind: type) -> bool:
-    return not is_library(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+    return not is_library(getattr(sys.modules.get(str(kind.__module__)), "__file__", None) or "")
 
 
 @functools.cache
