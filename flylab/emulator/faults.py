@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flylab.codegen.isa import Instruction, IsaKernel
-from flylab.emulator.arguments import Buffer
+from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
 from flylab.emulator.run import Dims, Geometry
 from flylab.emulator.state import DESCRIPTOR, MISALIGNED, PAST_END, TRAP, WAVE_SIZE, Worker
 from flylab.errors import DeviceError, OutOfBounds
+
+# Bytes within which an access is next to a buffer, and from which it is far from it.
+NEAR, FAR = 4096, 1 << 32
+EMPTY_HINT = "launch only where there is data"
 
 
 def coordinates(number: int, shape: Dims) -> Dims:
@@ -22,8 +26,11 @@ def coordinates(number: int, shape: Dims) -> Dims:
 
 
 def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: int,
-                buffers: Sequence[Buffer]) -> DeviceError:
-    """The error for the fault that a worker met at instruction `number`."""
+                given: Sequence[Buffer], own: Sequence[Buffer]) -> DeviceError:
+    """The error for the fault that a worker met at instruction `number`.
+
+    `given` is the memory of the kernel's arguments, `own` what the device adds.
+    """
     if worker.fault_kind == PAST_END:
         return DeviceError(f"kernel '{kernel.name}' runs past its last instruction",
                            hint="it needs an s_endpgm at its end")
@@ -40,7 +47,7 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if worker.fault_kind == MISALIGNED:
         return DeviceError(f"a scalar load of {worker.fault_size} bytes from address {worker.fault_address:#x}, "
                            f"which is no multiple of 4{place}", where=where)
-    what, hint = _outside(worker.fault_address, worker.fault_size, instruction, buffers)
+    what, hint = _outside(worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
 
 
@@ -48,30 +55,44 @@ def _described(instruction: Instruction) -> str:
     return f"'{instruction.text}' (byte {instruction.address:#x}, ISA line {instruction.isa_line})"
 
 
-def _outside(address: int, size: int, instruction: Instruction, buffers: Sequence[Buffer]) -> tuple[str, str]:
+def _outside(address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
+             own: Sequence[Buffer]) -> tuple[str, str]:
     """What an access that lies in no buffer did wrong, and a hint."""
     writes = "_store_" in instruction.mnemonic
-    verb = "write" if writes else "read"
-    access = f"a {verb} of {size} bytes at address {address:#x}"
-    if address < 4096:
+    access = f"a {'write' if writes else 'read'} of {size} bytes at address {address:#x}"
+    if address < FIRST_ADDRESS:
+        if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:
+            return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
         return f"{access}: a null pointer", "an array argument is None, or its pointer was not passed on"
-    held = [b for b in buffers if b.address <= address and address + size <= b.end]
-    if writes and held:
-        return f"{access} lies in '{held[0].name}', which is read-only", "pass a writable array, or a copy of it"
-    if not buffers:
+    for buffer in (*given, *own) if writes else ():
+        if buffer.address <= address and address + size <= buffer.end:
+            hint = "pass a writable array, or a copy of it" if buffer in given else "store to an array argument"
+            return f"{access} lies in '{buffer.name}', which is read-only", hint
+    # What the device adds is named where an access is next to it; a wild address is told by the user's arrays alone.
+    candidates = [*given, *(b for b in own if _distance(b, address, size) < NEAR)]
+    if not candidates:
         return f"{access}, and the kernel was given no memory", "pass the arrays it touches"
-    nearest = min(buffers, key=lambda b: _distance(b, address, size))
-    if address < nearest.address:
-        how = f"{nearest.address - address} bytes before the start"
-    elif address > nearest.end:
-        how = f"{address - nearest.end} bytes after the end"
-    elif address == nearest.end:
-        how = "right after the end"
-    else:
-        how = f"its last {address + size - nearest.end} bytes are after the end"
+    nearest = min(candidates, key=lambda b: (_distance(b, address, size), b.nbytes > 0))
+    if not nearest.nbytes:
+        return f"{access} is out of bounds: '{nearest.name}' is empty", EMPTY_HINT
+    how = _beyond(nearest, address, size)
+    if _distance(nearest, address, size) >= FAR:
+        return (f"{access} is far from all memory that the kernel was given: {how} of '{nearest.name}', the nearest",
+                "look at how the address comes about: an offset too large, negative, or of no pointer at all")
     return (f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)",
             "launch no more threads than there is data, or see the tensor through fx.rocdl.make_buffer_tensor, "
             "which reads 0 outside and drops writes")
+
+
+def _beyond(buffer: Buffer, address: int, size: int) -> str:
+    """Where an access lies that is not within a buffer."""
+    if address < buffer.address:
+        return f"{buffer.address - address} bytes before the start"
+    if address > buffer.end:
+        return f"{address - buffer.end} bytes after the end"
+    if address == buffer.end:
+        return "right after the end"
+    return f"its last {address + size - buffer.end} bytes are after the end"
 
 
 def _distance(buffer: Buffer, address: int, size: int) -> int:

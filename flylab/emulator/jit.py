@@ -18,12 +18,18 @@ from typing import Any
 from flylab.errors import ToolchainError
 
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A fork waits for another thread's compilation, so that its child finds the lock free and the engine whole.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _addresses: dict[str, int] = {}
 
 
-def cache_directory() -> Path:
-    """Where objects are kept: `FLYLAB_EMULATOR_CACHE_DIR`, or `~/.flylab/cache/emulator`."""
-    return Path(os.environ.get("FLYLAB_EMULATOR_CACHE_DIR") or Path.home() / ".flylab" / "cache" / "emulator")
+def cache_directory() -> Path | None:
+    """Where objects are kept: `FLYLAB_EMULATOR_CACHE_DIR`, else `~/.flylab/cache/emulator`, or None without a home."""
+    try:
+        return Path(os.environ.get("FLYLAB_EMULATOR_CACHE_DIR") or "~/.flylab/cache/emulator").expanduser()
+    except RuntimeError:
+        return None
 
 
 def addresses(wanted: Mapping[str, Callable[[str], str]]) -> dict[str, int]:
@@ -63,11 +69,13 @@ class _Host:
         """Adds the object of a handler to the engine, from disk or from the compiler; its symbol."""
         digest = hashlib.sha256(f"{self.salt} {key}".encode()).hexdigest()
         symbol = f"flylab_{digest[:32]}"
-        path = cache_directory() / digest[:2] / f"{digest[2:40]}.o"
-        data = _read(path)
+        directory = cache_directory()
+        path = directory / digest[:2] / f"{digest[2:40]}.o" if directory else None
+        data = _read(path) if path else None
         if data is None:
             data = self._compile(write(symbol))
-            _write(path, data)
+            if path:
+                _write(path, data)
         self.engine.add_object_file(self.llvm.ObjectFileRef.from_data(data))
         return symbol
 

@@ -92,7 +92,7 @@ class Program:
         if len(kernarg) < explicit:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
-        fill_hidden(chosen, segment, geometry.grid, geometry.block, shared)
+        fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
         return run(self.load(kernel), geometry, bytes(segment), buffers)
 
     def _kernel(self, name: str | None) -> IsaKernel:

@@ -9,7 +9,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from operator import index
+from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import Buffer
@@ -26,7 +27,7 @@ from flylab.emulator.state import (
     Wave,
     Worker,
 )
-from flylab.errors import DeviceError
+from flylab.errors import ArgumentError, DeviceError
 
 if TYPE_CHECKING:
     from flylab.emulator.program import Loaded
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
 # Scalar registers that the descriptor asks for, in the order they are given, with how many each takes.
 USER_SGPRS = (("private_segment_buffer", 4), ("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2),
               ("dispatch_id", 2), ("flat_scratch_init", 2), ("private_segment_size", 1))
-ALIGNMENT = 64
+ALIGNMENT = PACKET_BYTES = 64
 # LLVM may read a kernel argument in wider pieces than it has bytes.
 KERNARG_PADDING = 64
+# Counted in 64 bits by several threads.
+MOST_WORKGROUPS = 1 << 48
 Dims = tuple[int, int, int]
 
 
@@ -82,7 +85,7 @@ class Geometry:
     @classmethod
     def of(cls, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int], shared: int) -> Geometry:
         """A launch's shape, checked against the kernel and its chip."""
-        found = cls(_dims("grid", grid), _dims("block", block), shared)
+        found = cls(_dims("grid", grid), _dims("block", block), _whole("the dynamic LDS", shared))
         limit = min(kernel.max_workgroup, kernel.target.max_workgroup)
         if found.threads > limit:
             raise DeviceError(f"a block of {_times(found.block)} = {found.threads} threads is too large for kernel "
@@ -91,15 +94,29 @@ class Geometry:
         for axis, groups, threads in zip("xyz", found.grid, found.block, strict=True):
             if groups * threads >= 1 << 32:
                 raise DeviceError(f"a grid of {groups} blocks of {threads} threads overflows 32 bits along {axis}")
-        lds = kernel.lds_bytes + shared
-        if shared < 0 or lds > kernel.target.lds_bytes:
+        if found.workgroups > MOST_WORKGROUPS:
+            raise DeviceError(f"a grid of {_times(found.grid)} = {found.workgroups} blocks is more than the software "
+                              f"device counts, {MOST_WORKGROUPS}")
+        lds = kernel.lds_bytes + found.shared
+        if found.shared < 0 or lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
         return found
 
 
+def _whole(name: str, value: Any) -> int:
+    """A Python or numpy integer as an int. Raises `ArgumentError` for anything else, a bool included."""
+    try:
+        if not isinstance(value, bool):
+            return index(value)
+    except TypeError:
+        pass
+    raise ArgumentError(f"{name} is {value!r}, and whole numbers are needed", hint="a whole number is an int: n // 256")
+
+
 def _dims(name: str, value: int | Sequence[int]) -> Dims:
-    numbers = (value,) if isinstance(value, int) else tuple(int(n) for n in value)
+    several = isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
+    numbers = tuple(_whole(f"the {name}", n) for n in (value if several else (value,)))  # type: ignore[union-attr]
     if not 1 <= len(numbers) <= 3:
         raise DeviceError(f"the {name} has {len(numbers)} dimensions, and one to three are possible")
     if min(numbers) < 1:
@@ -143,12 +160,12 @@ class _Run:
         self.loaded, self.geometry, self.core = loaded, geometry, core_addresses()
         self.kernarg = Memory(len(kernarg) + KERNARG_PADDING, kernarg)
         self.packet = self._dispatch_packet(len(kernarg))
-        segment = Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False)
-        packet = Buffer("the dispatch packet", self.packet.address, WAVE_SIZE, False)
-        self.buffers = [*(b for b in buffers if b.nbytes > 0), segment, packet]
-        self.ranges = (Range * (len(self.buffers) + 1))(
-            Range((1 << 64) - 1, 0, 0),
-            *(Range(b.address, b.end, b.end if b.writable else b.address) for b in self.buffers))
+        self.given = list(buffers)
+        self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
+                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False)]
+        held = [b for b in (*self.given, *self.own) if b.nbytes > 0]
+        self.ranges = (Range * (len(held) + 1))(
+            Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
         descriptor = loaded.kernel.descriptor
         ids, masks = _work_items(geometry.block, 1 + descriptor.get("system_vgpr_workitem_id", 0))
         sgprs, places = self._initial_sgprs()
@@ -193,13 +210,13 @@ class _Run:
     def _dispatch_packet(self, kernarg_bytes: int) -> Memory:
         """The AQL packet of the launch, as the HSA specification lays it out: sizes and the arguments' address."""
         grid, block = self.geometry.grid, self.geometry.block
-        packet = bytearray(64)
+        packet = bytearray(PACKET_BYTES)
         for n in range(3):
             packet[4 + 2 * n:6 + 2 * n] = block[n].to_bytes(2, "little")
             packet[12 + 4 * n:16 + 4 * n] = (grid[n] * block[n]).to_bytes(4, "little")
         packet[28:32] = (self.loaded.kernel.lds_bytes + self.geometry.shared).to_bytes(4, "little")
         packet[40:48] = self.kernarg.address.to_bytes(8, "little")
-        return Memory(64, bytes(packet))
+        return Memory(PACKET_BYTES, bytes(packet))
 
     def _worker(self) -> tuple[Worker, list[Memory]]:
         waves, rows = self.geometry.waves, self.loaded.registers.rows
@@ -272,7 +289,7 @@ def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Bu
 
         worker = min(failed, key=lambda w: w.group)
         number = (worker.fault_record - worker.records) // RECORD_BYTES
-        raise fault_error(loaded.kernel, geometry, worker, number, launch.buffers)
+        raise fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own)
     workers = [worker for worker, _ in launch.workers]
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in workers), sum(w.clamped for w in workers))

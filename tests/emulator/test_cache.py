@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -25,10 +26,11 @@ SCRIPT = textwrap.dedent(f"""
 """)
 
 
-def run(directory: Path) -> tuple[bool, int]:
+def run(directory: Path | str, before: str = "", **environment: str) -> tuple[bool, int]:
     """A fresh process with this cache: whether the result is right, and how many handlers it compiled."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=120,
-                          env={"FLYLAB_EMULATOR_CACHE_DIR": str(directory), "PATH": ""}, cwd=Path(__file__).parents[2])
+    variables = {"FLYLAB_EMULATOR_CACHE_DIR": str(directory), "PATH": ""} | environment
+    done = subprocess.run([sys.executable, "-c", before + SCRIPT], capture_output=True, text=True, timeout=120,
+                          env=variables, cwd=Path(__file__).parents[2])
     assert done.returncode == 0, done.stderr
     right, count = done.stdout.split()
     return right == "True", int(count)
@@ -60,3 +62,60 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("a file where a directory should be")
     assert run(file) == (True, 8)
+
+
+def test_a_directory_from_the_home(tmp_path: Path) -> None:
+    assert run("~/kept", HOME=str(tmp_path)) == (True, 8)
+    assert len(objects(tmp_path / "kept")) == 8
+
+
+def test_a_user_without_home_runs_uncached(tmp_path: Path) -> None:
+    """Neither HOME nor an entry in the list of users, as in a container with a number for a user."""
+    nobody = textwrap.dedent("""
+        import pwd
+
+        def missing(user):
+            raise KeyError(user)
+
+        pwd.getpwuid = missing
+    """)
+    assert run("", nobody) == (True, 8)
+
+
+FORK = textwrap.dedent(f"""
+    import os, signal, threading, time, numpy
+    from flylab.emulator import Program, jit
+
+    def launched(body):
+        found = numpy.zeros(64, "i4")
+        text = {TEXT!r}.replace("s_endpgm", body + "\\n  s_endpgm")
+        Program.from_assembly(text).launch(grid=4, block=64, args=[found])
+        return found.tolist() == list(range(64))
+
+    original, inside = jit._Host._compile, threading.Event()
+
+    def slowly(self, text):
+        inside.set()
+        time.sleep(0.3)
+        return original(self, text)
+
+    launched("s_nop 0")
+    jit._Host._compile = slowly
+    thread = threading.Thread(target=launched, args=["v_add_u32_e32 v1, v1, v0"])
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if launched("v_add_u32_e32 v1, v1, v0") and launched("v_sub_u32_e32 v1, v1, v0") else 1)
+    thread.join()
+    print(os.waitpid(child, 0)[1], launched("v_sub_u32_e32 v1, v1, v0"))
+""")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_of_a_fork_can_launch(tmp_path: Path) -> None:
+    """The fork comes while another thread compiles; the child compiles and launches for itself."""
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120,
+                          env={"FLYLAB_EMULATOR_CACHE_DIR": str(tmp_path)}, cwd=Path(__file__).parents[2])
+    assert done.stdout == "0 True\n", done.stderr

@@ -173,12 +173,32 @@ EMPTY = "  s_endpgm"
     (1, 1025, 0, "a block of 1025 x 1 x 1 = 1025 threads is too large for kernel 'k', which allows 1024"),
     (1, (32, 33), 0, "= 1056 threads"), ((1, 1, 1, 1), 64, 0, "the grid has 4 dimensions"),
     (1 << 26, 64, 0, "overflows 32 bits along x"), (1, 64, 65537, "takes 65537, and a workgroup of gfx942 has 65536"),
-    (1, 64, -1, "bytes of dynamic LDS"),
+    (1, 64, -1, "bytes of dynamic LDS"), ((1 << 22, 1 << 22, 1 << 22), 1, 0, "is more than the software device counts"),
 ])
 def test_shapes_that_cannot_run(grid: object, block: object, shared: int, text: str) -> None:
     with pytest.raises(DeviceError) as caught:
         Program.from_assembly(assembly(EMPTY)).launch(grid=grid, block=block, args=[None], shared=shared)  # type: ignore
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("grid, block, shared, text", [
+    ("3", 64, 0, "the grid is '3'"), ((1.7, 1), 64, 0, "the grid is 1.7"), ({1: 2}, 64, 0, "the grid is {1: 2}"),
+    (1.5, 64, 0, "the grid is 1.5"), (None, 64, 0, "the grid is None"), (1, True, 0, "the block is True"),
+    (1, (64, "1"), 0, "the block is '1'"), (1, 64, 1.5, "the dynamic LDS is 1.5"), (b"a", 64, 0, "the grid is b'a'"),
+    (1, np.float64(64), 0, "the block is "), (1, 64, None, "the dynamic LDS is None"), ({4}, 64, 0, "the grid is {4}"),
+])
+def test_shapes_that_are_no_whole_numbers(grid: object, block: object, shared: object, text: str) -> None:
+    with pytest.raises(ArgumentError, match="whole numbers are needed") as caught:
+        Program.from_assembly(assembly(EMPTY)).launch(grid=grid, block=block, args=[None], shared=shared)  # type: ignore
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("grid, block, shared", [
+    (np.int64(2), np.int32(64), np.uint8(16)), (np.array([2, 1]), [np.int64(64)], 0),
+    ((np.uint64(2),), torch.tensor(64), 0), (np.array(2), torch.tensor([8, 8]), np.array(16))])
+def test_shapes_of_numpy_integers(grid: object, block: object, shared: object) -> None:
+    report = Program.from_assembly(assembly(EMPTY)).launch(grid=grid, block=block, args=[None], shared=shared)  # type: ignore
+    assert (report.workgroups, report.waves) == (2, 2)
 
 
 def test_a_block_larger_than_the_kernel_was_compiled_for() -> None:

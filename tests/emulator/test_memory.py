@@ -124,6 +124,34 @@ def test_null_and_read_only() -> None:
     assert "'c', which is read-only" in text and "hint: pass a writable array" in text
 
 
+def test_an_empty_array_is_said_to_be_empty() -> None:
+    device = copy_kernel("gfx942", "i32")
+    some = np.zeros(64, "i4")
+    text = fails(device, grid=1, block=64, args=[np.zeros(0, "i4"), some, 64])
+    assert "is out of bounds: 'a' is empty\n" in text and "hint: launch only where there is data" in text
+    text = fails(device, grid=1, block=64, args=[torch.zeros(0, dtype=torch.int32), some, 64])
+    assert "is out of bounds: 'a' is empty\n" in text and "null" not in text
+    assert "'c' is empty" in fails(device, grid=1, block=64, args=[some, np.zeros(0, "i4"), 64])
+
+
+def test_wild_addresses_are_told_by_the_arguments() -> None:
+    """What the device lays in memory for itself is named only by an access next to it."""
+    wild = SCALAR.format("s_mov_b32 s5, 0x7fff\n  s_mov_b32 s4, 0\n  global_load_dword v2, v0, s[4:5]")
+    text = fails(Program.from_assembly(assembly(wild)), grid=1, block=64, args=[np.zeros(64, "i4")])
+    assert "'a0'" in text and "dispatch packet" not in text and "kernel arguments" not in text
+    far = SCALAR.format("s_mov_b32 s5, 0x5000000\n  global_load_dword v2, v0, s[4:5]")
+    text = fails(Program.from_assembly(assembly(far)), grid=1, block=64, args=[np.zeros(64, "i4")])
+    assert "far from all memory that the kernel was given" in text and "'a0', the nearest" in text
+    beside = SCALAR.format("s_load_dword s8, s[0:1], 0x200")
+    text = fails(Program.from_assembly(assembly(beside)), grid=1, block=64, args=[np.zeros(64, "i4")])
+    assert "bytes after the end of 'the kernel arguments'" in text or "'the dispatch packet'" in text
+    text = fails(Program.from_assembly(assembly(wild, arguments=0)), grid=1, block=64, args=[])
+    assert "no memory" in text
+    store = SCALAR.format("v_mov_b32_e32 v2, 0\n  global_store_dword v2, v2, s[0:1]")
+    text = fails(Program.from_assembly(assembly(store)), grid=1, block=64, args=[np.zeros(64, "i4")])
+    assert "'the kernel arguments', which is read-only" in text and "hint: store to an array argument" in text
+
+
 def test_a_guard_keeps_a_row_in_bounds() -> None:  # D05
     row, out = np.arange(3, dtype="i4"), np.zeros(3, "i4")
     device = copy_kernel("gfx942", "i32")
