@@ -5,8 +5,9 @@ where the class compares by value (it has an `__eq__`, as a dataclass has), else
 attributes that are read. Anything else, such as a function, counts by identity, or where a library says that two are
 equal and shows both alike. No code of the user's runs here: no `__eq__`, no property.
 
-What does not count: the contents of arrays and of other objects made in C, attributes that are read only by a computed
-name (`getattr(config, name)`), and those more than four objects deep.
+What does not count: the contents of arrays and of other objects made in C, what functions of libraries give (the
+environment, a random number), attributes that are read only by a computed name (`getattr(config, name)`), and those
+more than four objects deep.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class Atoms:
 
 @dataclass(frozen=True)
 class Watched:
-    """An object: its key says which it is, or what it holds; and those of its attributes that are read."""
+    """An object: its key says which it is, what it holds, or of which class; and the attributes that count."""
 
     key: Any
     attributes: dict[str, Any]
@@ -134,9 +135,10 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
         key = kind, Atoms(inside) if is_plain else [meaning(v, names, depth, deeper) for v in inside]
     if kind in CONTENTS or depth >= MAX_DEPTH or not is_watched(value):
         return key
+    read = [(n, attribute(value, n)) for n in chain(names, operations(value))]
     if inside is None and is_by_state(kind):
-        key = kind, {n: meaning(v, names, depth + 1, path) for n, v in _state(value)}
-    read = ((n, attribute(value, n)) for n in chain(names, operations(value)))
+        key = Same(kind)
+        read += _state(value)
     return Watched(key, {n: meaning(v, names, depth + 1, path) for n, v in read if v is not MISSING})
 
 
@@ -212,10 +214,13 @@ def _state(value: Any) -> Iterator[tuple[str, Any]]:
             yield name, found
 
 
+def _classes(value: Any) -> tuple[type, ...]:
+    return (*value.__mro__, *type(value).__mro__) if isinstance(value, type) else type(value).__mro__
+
+
 def attribute(value: Any, name: str) -> Any:
     """An attribute as it is stored, without running any code of the user's (a property is the property itself)."""
-    classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
-    shared = next((vars(c)[name] for c in classes if name in vars(c)), MISSING)
+    shared = next((vars(c)[name] for c in _classes(value) if name in vars(c)), MISSING)
     own = getattr(value, "__dict__", {})
     if name in own and not isinstance(shared, functools.cached_property):
         return own[name]
@@ -226,10 +231,9 @@ def attribute(value: Any, name: str) -> Any:
 
 def operations(value: Any) -> set[str]:
     """The special methods (`__call__`, `__getitem__`) that a user gave a class: syntax calls them, and names none."""
-    classes = value.__mro__ if isinstance(value, type) else type(value).__mro__
     return {
         name
-        for each in classes
+        for each in _classes(value)
         for name, found in vars(each).items()
         if name[:2] == "__" and isinstance(found, types.FunctionType) and not is_library(found.__code__.co_filename)
     }

@@ -105,6 +105,17 @@ def test_a_changed_constant_compiles_anew_and_keeps_no_old_compilations() -> Non
     assert [len(bucket) for bucket in launch.specialisations.values()] == [1]
 
 
+def test_a_field_that_changed_is_named() -> None:
+    names = cell(CONSTANT)
+    launch, constant = names["launch"], names["Cfg"](1, 2.0)
+    flyc.compile(launch, np.zeros(64, np.float32), constant)
+    (((_, dependencies),),) = launch.specialisations.values()
+    object.__setattr__(constant, "scale", 3.0)
+    assert dependencies.changed() == ["c.scale"]
+    object.__setattr__(constant, "more", 3.0)
+    assert sorted(dependencies.changed()) == ["c.more", "c.scale"]
+
+
 def test_kernels_that_are_methods_of_a_dataclass() -> None:
     names = cell("""
         import dataclasses
@@ -143,6 +154,13 @@ SYNTAX = """
 import functools
 import types
 
+class Meta(type):
+    def __getattr__(cls, name):
+        return of_class
+
+class Made(metaclass=Meta):
+    pass
+
 class Table:
     def __init__(self):
         self.factor = 1.0
@@ -165,14 +183,15 @@ def helper():
     return helper.extra
 
 helper.extra = 5.0
-hidden = 1.0
+hidden = of_class = 1.0
 table = Table()
 part = functools.partial(scaled, by=3.0)
 deep = [[[[[[1.0]]]]]]
 
 @flyc.kernel
 def k(A: fx.Tensor):
-    A[fx.thread_idx.x] = table(1.0) + table[1.0] + part(1.0) + remembered() + helper() + deep[0][0][0][0][0][0]
+    first = table(1.0) + table[1.0] + part(1.0)
+    A[fx.thread_idx.x] = first + remembered() + helper() + Made.any + deep[0][0][0][0][0][0]
 
 @flyc.jit
 def launch(A: fx.Tensor):
@@ -191,6 +210,7 @@ SYNTAX_CHANGES: dict[str, tuple[Any, float]] = {
     "a keyword of a partial": (lambda n: n["part"].keywords.update(by=4.0), 1.0),
     "a partial made anew": (lambda n: n.update(part=functools.partial(n["scaled"], by=4.0)), 1.0),
     "a global of a cached function": (lambda n: (n.update(hidden=2.0), n["remembered"].cache_clear()), 1.0),
+    "a global read for any attribute of a class": (lambda n: n.update(of_class=2.0), 1.0),
     "an attribute of a function": (lambda n: setattr(n["helper"], "extra", 6.0), 1.0),
     "a number in nested lists": (lambda n: n["deep"][0][0][0][0][0].__setitem__(0, 2.0), 1.0),
 }
