@@ -1,7 +1,9 @@
 """Arithmetic on raw MLIR values, scalar or vector: one row an operator, shared by numbers and vectors.
 
 Integers wrap; `//` and `%` round towards minus infinity for signed formats, as Python does, so that
-`(a // b) * b + a % b == a`. Floats are IEEE with no fast-math flag: nothing is contracted or reordered.
+`(a // b) * b + a % b == a`. A shift by a count that the format does not have (known on the device only) moves every
+bit out, as numpy's does: 0 is left, of a signed number shifted right its sign. Floats are IEEE with no fast-math flag:
+nothing is contracted or reordered.
 """
 
 from __future__ import annotations
@@ -64,24 +66,36 @@ def refuse(symbol: str, dtype: DType) -> TraceError:
     return TraceError(f"{dtype} has no operator '{symbol}'", hint=hint)
 
 
+def require_arithmetic(dtype: DType) -> None:
+    """Refuse a float of less than 16 bits, known or of the device: the hardware only converts and multiplies them."""
+    if dtype.is_float and dtype.bits < 16:
+        raise NotSupportedError(
+            f"arithmetic in {dtype} is not part of the hardware: no operators, no comparisons",
+            hint="convert to Float32 first: the array on the host, a known number with .to(fx.Float32)",
+        )
+
+
 def binary(
-    symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0, divisor: tuple[int, int] | None = None
+    symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0, right: tuple[int, int] | None = None
 ) -> Any:
     """The operation `a symbol b` on two values of one format (scalars, or vectors of `lanes`).
 
-    `divisor` is the least and greatest value that `b` can have, where that is known.
+    `right` is the least and greatest value that `b` can have, where that is known.
     """
     row = BINARY[symbol]
     name = row.float if dtype.kind == FLOAT else row.unsigned if dtype.kind in (UINT, BOOL) else row.signed
     if not name or (dtype.kind == BOOL and symbol not in "&|^"):
         raise refuse(symbol, dtype)
-    if dtype.is_float and dtype.bits < 16:
-        raise NotSupportedError(
-            f"arithmetic in {dtype} is not part of the hardware",
-            hint="convert with .to(fx.Float32), compute, and convert back",
-        )
+    require_arithmetic(dtype)
     if symbol in ("//", "%"):
-        b = _safe_divisor(a, b, dtype, lanes, divisor or integer_range(dtype))
+        right = right or integer_range(dtype)
+        if dtype.bits < 32:  # LLVM has no division of fewer bits at optimisation level 0
+            wide = DTYPES["Int32" if dtype.signed else "Uint32"]
+            a, b = (convert(v, dtype, wide, lanes) for v in (a, b))
+            return convert(binary(symbol, a, b, wide, lanes, right), wide, dtype, lanes)
+        b = _safe_divisor(a, b, dtype, lanes, right)
+    if symbol in ("<<", ">>"):
+        return _shift(name, a, b, dtype, lanes, right or integer_range(dtype))
     if name in ("floordiv", "floormod"):
         return _floor(name, a, b, dtype, lanes)
     return op(name, [a, b], mlir_type(dtype, lanes))
@@ -109,6 +123,23 @@ def _safe_divisor(a: Any, b: Any, dtype: DType, lanes: int, bounds: tuple[int, i
     return select(condition, constant(1, dtype, lanes), b, dtype, lanes)
 
 
+def _shift(name: str, a: Any, b: Any, dtype: DType, lanes: int, bounds: tuple[int, int]) -> Any:
+    """A shift whose count may be any number: LLVM's has no result for one of the width or more.
+
+    A launcher shifts on the host, where such a count is an error.
+    """
+    kind = mlir_type(dtype, lanes)
+    if current_kernel() is None or (bounds[0] >= 0 and bounds[1] < dtype.bits):
+        return op(name, [a, b], kind)
+    last = constant(dtype.bits - 1, dtype, lanes)
+    if name == "arith.shrsi":
+        return op(name, [a, op("arith.minui", [b, last], kind)], kind)
+    shifted = op(name, [a, op("arith.andi", [b, last], kind)], kind)
+    unsigned = DTYPES["Uint" + dtype.name.removeprefix("Uint").removeprefix("Int")]
+    within = compare("<=", b, last, unsigned, lanes)
+    return select(within, shifted, constant(0, dtype, lanes), dtype, lanes)
+
+
 def _floor(name: str, a: Any, b: Any, dtype: DType, lanes: int) -> Any:
     """Signed division or remainder towards minus infinity, from the machine's, which round towards zero."""
     kind = mlir_type(dtype, lanes)
@@ -128,6 +159,7 @@ def compare(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
     """The comparison `a symbol b` as an i1 (or a vector of them); every comparison with NaN but != is false."""
     from mlir import ir
 
+    require_arithmetic(dtype)
     signed, unsigned, ordered = COMPARE[symbol]
     number = ordered if dtype.is_float else signed if dtype.signed else unsigned
     predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
@@ -142,6 +174,7 @@ def select(condition: Any, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
 
 def absolute(a: Any, dtype: DType, lanes: int = 0) -> Any:
     """The absolute value; of an unsigned format the value itself; of the least signed integer, itself (it wraps)."""
+    require_arithmetic(dtype)
     if dtype.kind == FLOAT:
         return op("math.absf", [a], mlir_type(dtype, lanes))
     return a if not dtype.signed else op("math.absi", [a], mlir_type(dtype, lanes))
@@ -149,6 +182,7 @@ def absolute(a: Any, dtype: DType, lanes: int = 0) -> Any:
 
 def negate(a: Any, dtype: DType, lanes: int = 0) -> Any:
     """The negated value; integers wrap."""
+    require_arithmetic(dtype)
     if dtype.kind == FLOAT:
         return op("arith.negf", [a], mlir_type(dtype, lanes))
     return binary("-", constant(0, dtype, lanes), a, dtype, lanes)

@@ -7,6 +7,7 @@ from typing import Any
 
 from flylab.dtypes import BOOL, FLOAT, DType
 from flylab.errors import TraceError
+from flylab.expr.bits import MANTISSA, to_bits
 from flylab.expr.location import mlir_location
 from flylab.expr.state import active
 
@@ -80,7 +81,9 @@ def constant(value: int | float | bool, dtype: DType, lanes: int = 0) -> Any:
     require_trace("a constant of the device")
     scalar = mlir_type(dtype)
     if dtype.kind == FLOAT:
-        attr: Any = ir.FloatAttr.get(scalar, float(value))
+        # An attribute made from a Python float would set the quiet bit of a NaN.
+        exact = f"{to_bits(value, dtype):#x} : {dtype.mlir}" if value != value and dtype.name in MANTISSA else ""
+        attr: Any = ir.Attribute.parse(exact) if exact else ir.FloatAttr.get(scalar, float(value))
     elif dtype.kind == BOOL:
         attr = ir.IntegerAttr.get(scalar, int(bool(value)))
     else:

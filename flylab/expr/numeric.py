@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from flylab.dtypes import BOOL, DTYPES, DType
 from flylab.errors import TraceError
 from flylab.expr import arithmetic, folding
+from flylab.expr.bits import of_bits, to_bits
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import name_of
 from flylab.expr.operators import install
@@ -44,11 +45,17 @@ class Numeric(Owned):
             CLASSES[cls.__name__] = cls
 
     def __init__(self, value: Any, *, bounds: tuple[int, int] | None = None):
+        if not hasattr(self, "dtype"):
+            raise TraceError(
+                f"{type(self).__name__}({value!r}): fx.{type(self).__name__} is the base of formats, not one itself",
+                hint="give a format with a width: fx.Int32, fx.Float32 ...",
+            )
         self.bounds = bounds
         """For a runtime integer: the least and greatest value it can have, if known (inclusive)."""
         if isinstance(value, Numeric):
             self._hold(value._converted(self.dtype))
-            if not (self.is_static or self.dtype.is_float or value.dtype.is_float) and _fits(interval(value), self.dtype):
+            integers = not (self.is_static or self.dtype.is_float or value.dtype.is_float)
+            if integers and _fits(interval(value), self.dtype):
                 self.bounds = interval(value)
         elif isinstance(plain(value), (bool, int, float)):
             self._hold(folding.normalise(plain(value), self.dtype))
@@ -80,7 +87,7 @@ class Numeric(Owned):
 
     def _converted(self, target: DType) -> Any:
         if self.is_static:
-            return folding.normalise(self.value, target)
+            return self.value if target == self.dtype else folding.normalise(self.value, target)
         return arithmetic.convert(self.value, self.dtype, target)
 
     def to(self, target: type[Numeric]) -> Any:
@@ -96,10 +103,9 @@ class Numeric(Owned):
                 hint="the widths must agree; .to(...) converts the value",
             )
         if self.is_static:
-            import numpy
-
-            bits = numpy.array(self.value, self.dtype.to_numpy()).view(cls.dtype.to_numpy())
-            return cls(bits.item())
+            bits, made = to_bits(self.value, self.dtype), cls(0)
+            made._hold(bool(bits) if cls.dtype.kind == BOOL else of_bits(bits, cls.dtype))
+            return made
         if self.dtype.mlir == cls.dtype.mlir:
             return cls(self.value)
         return cls(op("arith.bitcast", [self.value], mlir_type(cls.dtype)))
@@ -132,12 +138,17 @@ class Numeric(Owned):
 
     __hash__ = object.__hash__
 
+    def __format__(self, spec: str) -> str:
+        return format(self._known("in a format string"), spec) if spec else str(self)
+
     def __abs__(self) -> Any:
+        arithmetic.require_arithmetic(self.dtype)
         if self.is_static:
             return type(self)(abs(self.value))
         return type(self)(arithmetic.absolute(self.value, self.dtype))
 
     def __neg__(self) -> Any:
+        arithmetic.require_arithmetic(self.dtype)
         if self.dtype.kind == BOOL:
             return binary("-", 0, self)
         return type(self)(-self.value if self.is_static else arithmetic.negate(self.value, self.dtype))
@@ -232,6 +243,7 @@ def binary(symbol: str, a: Any, b: Any) -> Numeric:
         raise arithmetic.refuse("/", dtype)
     if dtype.is_float and not arithmetic.BINARY[symbol].float:
         raise arithmetic.refuse(symbol, dtype)
+    arithmetic.require_arithmetic(dtype)
     cls = CLASSES[dtype.name]
     if y.is_static:
         folding.check_right(symbol, y.value, dtype)
@@ -240,13 +252,14 @@ def binary(symbol: str, a: Any, b: Any) -> Numeric:
     bounds = None if dtype.is_float or dtype.kind == BOOL else result_bounds(symbol, x, y, dtype)
     non_negative = symbol in ("//", "%") and all(lower_bound(v) >= 0 for v in (x, y))
     rule = DTYPES["Uint" + dtype.name.removeprefix("Int")] if non_negative and dtype.signed else dtype
-    divisor = interval(y) if symbol in ("//", "%") else None
-    return cls(arithmetic.binary(symbol, x.ir_value(), y.ir_value(), rule, divisor=divisor), bounds=bounds)
+    right = None if dtype.is_float else interval(y)
+    return cls(arithmetic.binary(symbol, x.ir_value(), y.ir_value(), rule, right=right), bounds=bounds)
 
 
 def compare(symbol: str, a: Any, b: Any) -> Numeric:
     """The comparison of two numbers as a Boolean."""
     x, y, dtype = unify(a, b)
+    arithmetic.require_arithmetic(dtype)
     cls = CLASSES["Boolean"]
     if x.is_static and y.is_static:
         return cls(arithmetic.COMPARE_FOLD[symbol](x.value, y.value))
@@ -283,7 +296,7 @@ def result_bounds(symbol: str, x: Numeric, y: Numeric, dtype: DType) -> tuple[in
         found = (0, min(high for low, high in ((a, b), (c, d)) if low >= 0))
     elif symbol == ">>" and c >= 0:
         found = (min(a >> c, a >> d), max(b >> c, b >> d))
-    elif symbol == "<<" and 0 <= c and d < dtype.bits:
+    elif symbol == "<<" and c >= 0 and d < dtype.bits:
         corners = [p << q for p in (a, b) for q in (c, d)]
         found = (min(corners), max(corners))
     elif symbol in ("min", "max"):

@@ -37,7 +37,9 @@ def promote(a: DType, b: DType) -> DType:
 def literal(value: int | float | bool, other: DType) -> DType:
     """The format that a Python number takes beside an operand of format `other`: the operand's, where it fits.
 
-    A Python float beside an integer is a Float32; a Python integer that does not fit is an Int64.
+    A Python float beside an integer is a Float32; a Python integer that does not fit is an Int64. Raises `TraceError`
+    for one that does not fit there either, and for a negative one beside an unsigned format of 64 bits or more: their
+    common format would not hold it.
 
     >>> literal(1.5, DTYPES["BFloat16"]).name, literal(2**40, DTYPES["Int32"]).name
     ('BFloat16', 'Int64')
@@ -51,7 +53,16 @@ def literal(value: int | float | bool, other: DType) -> DType:
     if other.kind == BOOL:
         other = DTYPES["Int32"]
     low, high = integer_range(other)
-    return other if low <= value <= high else DTYPES["Int64"]
+    if low <= value <= high:
+        return other
+    wide = DTYPES["Int64"]
+    low, high = integer_range(promote(other, wide))
+    if not low <= value <= high:
+        raise TraceError(
+            f"{value} beside a {other}: their common format {promote(other, wide)} holds {low} to {high}",
+            hint="convert one of them: .to(fx.Int64) of the number, or fx.Float32(...) of the literal",
+        )
+    return wide
 
 
 def plain(value: Any) -> Any:

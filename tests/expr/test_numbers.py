@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.dtypes import DTYPES
 from flylab.errors import TraceError
@@ -268,6 +269,22 @@ def test_bounds_hold_every_result(cls: Any, data: st.DataObject, symbol: str) ->
     assert low <= found[0] <= found[1] <= high
 
 
+@given(st.sampled_from([fx.Int8, fx.Uint8]), st.data(), st.sampled_from(["&", ">>", "<<", "min", "max"]))
+def test_bounds_of_bit_operations_hold_every_result(cls: Any, data: st.DataObject, symbol: str) -> None:
+    low, high = integer_range(cls.dtype)
+    (a, b), (c, d) = (sorted(data.draw(st.tuples(values(cls), values(cls)))) for _ in range(2))
+    if symbol in SHIFTING:
+        c, d = c % 8, max(c % 8, d % 8)
+    found = result_bounds(symbol, Bounded(cls.dtype, (a, b)), Bounded(cls.dtype, (c, d)), cls.dtype)  # type: ignore
+    apply = {**WRAPPING, **SHIFTING, "min": min, "max": max}[symbol]
+    results = [apply(x, y) for x in range(a, b + 1) for y in range(c, d + 1)]
+    if found is None:
+        assert symbol == "<<" and max(results) > high or min(results) < low or symbol == "&" and a < 0 and c < 0
+        return
+    assert found[0] <= min(results) and max(results) <= found[1]
+    assert symbol == "&" or found == (min(results), max(results))
+
+
 def test_bounds_are_given_where_they_matter() -> None:
     """Division of a thread id must find that nothing is negative; a sum that may wrap has no bounds."""
     tid, big = Bounded(fx.Int32.dtype, (0, 255)), Bounded(fx.Int32.dtype, (0, 2**31 - 1))
@@ -301,3 +318,39 @@ def test_refusals(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(TraceError) as caught:
         make()
     assert message in caught.value.message and caught.value.hint
+
+
+NANS = [(fx.Float32, fx.Uint32, 0x7F800000), (fx.Float16, fx.Uint16, 0x7C00), (fx.BFloat16, fx.Int16, 0x7F80)]
+
+
+@pytest.mark.parametrize("number, bits, infinity", [*NANS, (fx.Float64, fx.Uint64, 0x7FF << 52)])
+def test_bitcasts_keep_every_bit(number: Any, bits: Any, infinity: int) -> None:
+    """Signalling NaNs too, which an ordinary conversion would quieten."""
+    sign = 1 << (number.dtype.bits - 1)
+    for pattern in (0, sign, 1, infinity - 1, infinity, infinity + 1, sign | infinity | 5, 2 * infinity - 1 & sign - 1):
+        x = bits(pattern).bitcast(number)
+        assert x.bitcast(bits).value == bits(pattern).value
+        assert number(x).bitcast(bits).value == bits(pattern).value
+        expected = bits(pattern).value * np.ones(1, bits.dtype.to_numpy())
+        with np.errstate(invalid="ignore"):
+            seen = expected.view(number.dtype.to_numpy()).astype(np.float64)
+        assert np.array_equal([x.value], seen, equal_nan=True)
+    assert number(float("nan")).bitcast(bits).value & infinity == infinity
+
+
+@pytest.mark.parametrize("number, bits, infinity", NANS)
+def test_bits_reach_the_device(number: Any, bits: Any, infinity: int) -> None:
+    expected = np.array([infinity + 1, infinity + 3, infinity, 1]).astype(bits.dtype.to_numpy())
+    A = np.zeros(4, number.dtype.to_numpy())
+
+    @flyc.kernel
+    def k(A: fx.Tensor):
+        for i in fx.range_constexpr(4):
+            A[i] = bits(int(expected[i])).bitcast(number)
+
+    @flyc.jit
+    def launch(A: fx.Tensor):
+        k(A).launch(grid=1, block=1)
+
+    launch(A)
+    assert np.array_equal(A.view(bits.dtype.to_numpy()), expected)

@@ -256,3 +256,22 @@ def test_small_floats_are_copied_bit_by_bit() -> None:
     for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"):
         a = bits.view(getattr(ml_dtypes, name))
         assert np.array_equal(on_device(lambda x: x, a, out=a.dtype).view(np.uint8), bits)
+
+
+@pytest.mark.parametrize("cls", INTEGERS, ids=lambda c: c.__name__)
+def test_shifts_by_counts_that_the_format_does_not_have(cls: Any) -> None:
+    """numpy's results: every bit is moved out, and the sign fills a signed number shifted right."""
+    dtype = cls.dtype.to_numpy()
+    counts = [c for c in (0, 1, cls.dtype.bits - 1, cls.dtype.bits, cls.dtype.bits + 1, 100, 127, -1, -128) if
+              integer_range(cls.dtype)[0] <= c]
+    pairs = list(product(ends(cls), counts))
+    a, b = np.array([p[0] for p in pairs], dtype), np.array([p[1] for p in pairs], dtype)
+    for rule in (operator.lshift, operator.rshift):
+        assert np.array_equal(on_device(rule, a, b, out=dtype), rule(a, b)), rule
+        vector = on_device(lambda x, y, rule=rule: rule(fx.Vector.filled(2, x, cls), y)[1], a, b, out=dtype)
+        assert np.array_equal(vector, rule(a, b)), rule
+
+
+def test_a_shift_by_a_count_known_to_be_small_is_one_operation() -> None:
+    compiled = compile_body("t = fx.thread_idx.x\nA[t] = (t >> (t & 31)).to(fx.Float32)")
+    assert "arith.minui" not in str(compiled.show("ir")) and "arith.shrsi" in str(compiled.show("ir"))
