@@ -20,6 +20,7 @@ from flylab.errors import FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric, numeric_class
+from flylab.expr.promotion import plain
 from flylab.expr.state import FunctionState, KernelState, tracing
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Stream
@@ -127,6 +128,7 @@ class Trace:
         blocks = _extents(call.kernel, "block", block)
         known = _known_block(call.kernel, blocks)
         _check_extents(call.kernel, grids, known, self.target)
+        smem = plain(smem)
         if smem is not None and (not isinstance(smem, int) or not 0 <= smem <= self.target.lds_bytes):
             raise TraceError(
                 f"launch of '{call.kernel.name}': smem={smem!r}",
@@ -253,7 +255,7 @@ def _kernel_argument(parameter: Parameter, value: Any) -> tuple[HostArgument, An
 
 
 def _extents(kernel: Kernel, what: str, given: Any) -> list[Any]:
-    items = list(given) if isinstance(given, (tuple, list)) else [given]
+    items = [plain(x) for x in (given if isinstance(given, (tuple, list)) else [given])]
     good = all(isinstance(x, (int, Integer)) and not isinstance(x, bool) for x in items)
     if not good or not 1 <= len(items) <= 3:
         raise TraceError(

@@ -10,10 +10,11 @@ from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import fly
 from flylab.expr.location import name_of
 from flylab.expr.numeric import numeric_class
+from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
-from flylab.expr.vector import Vector
+from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.expr.views import make_layout
-from flylab.layout import Layout, coalesce, size
+from flylab.layout import Layout, coalesce, cosize, size
 
 
 def UniversalCopy(bit_size: int) -> CopyOp:
@@ -65,7 +66,13 @@ def make_copy_atom(copy_op_type: CopyOp, elem_type: Any) -> CopyAtom:
 
 def make_rmem_tensor(shape_or_layout: Any, dtype: Any) -> Tensor:
     """A tensor in this thread's registers, not initialised. A shape is laid out compactly, first mode fastest."""
+    require_kernel("make_rmem_tensor")
     layout = shape_or_layout if isinstance(shape_or_layout, Layout) else make_layout(shape_or_layout)
+    if size(layout) < 1 or not 1 <= cosize(layout) <= MAX_VECTOR:
+        raise TraceError(
+            f"make_rmem_tensor: {layout} has {cosize(layout)} elements, a thread holds 1 to {MAX_VECTOR} in registers",
+            hint="give extents of at least 1, and divide the work into tiles first",
+        )
     spec = MemRef(numeric_class(dtype).dtype, "register", layout)
     return Tensor(fly("memref_alloca", [], [spec]))
 
@@ -113,6 +120,7 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> 
             "does not have them yet",
             hint="a buffer tensor (fx.rocdl.make_buffer_tensor) reads 0 and drops writes outside",
         )
+    require_kernel("fx.copy")
     if not isinstance(copy_atom, CopyAtom):
         raise TraceError(
             f"fx.copy({copy_atom!r}, ...): not a copy atom",
@@ -125,6 +133,12 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> 
         raise TraceError(
             f"{names[0]} {src.layout} has {size(src.layout)} elements, {names[1]} {dst.layout} {size(dst.layout)}",
             hint="a copy needs as many elements on both sides",
+        )
+    atoms = size(src.layout) // copy_atom.num_values
+    if atoms > MAX_VECTOR:
+        raise TraceError(
+            f"one copy of {atoms} atoms by each thread ({names[0]} {src.layout}), and at most {MAX_VECTOR} are done",
+            hint="divide the tensors into tiles and slice one for each thread first",
         )
     fly("copy", [src.value, dst.value], atom=copy_atom)
 

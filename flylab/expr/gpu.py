@@ -69,6 +69,10 @@ class Tuple3D:
     def __repr__(self) -> str:
         return f"fx.{self.name}"
 
+    def __call__(self, dim: Any = "x") -> Any:
+        axis = dim if dim in DIMENSIONS else "x"
+        raise TraceError(f"{self!r} is no function", hint=f"write gpu.{self.name}.{axis}")
+
     x = property(lambda self: self._of("x"))
     y = property(lambda self: self._of("y"))
     z = property(lambda self: self._of("z"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flylab.errors import TraceError
 from flylab.expr.promotion import plain
 
 ARITHMETIC = {
@@ -20,6 +21,7 @@ ARITHMETIC = {
     "<<": "lshift",
     ">>": "rshift",
 }
+POWER = {"**": "pow"}
 COMPARISON = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
@@ -47,3 +49,25 @@ def install(
         setattr(cls, f"__r{name}__", method(symbol, combine, True))
     for symbol, name in COMPARISON.items():
         setattr(cls, f"__{name}__", method(symbol, compare, False))
+    for name in ("__pow__", "__rpow__"):
+        setattr(cls, name, _refusal("**", "multiply: x * x"))
+
+
+def refuse(cls: type, hint: str, but: tuple[str, ...] = ()) -> None:
+    """Make the operators of `cls` errors with this hint, but those named, and `==` and `!=`, which compare identity."""
+    cls.__array_ufunc__ = None  # type: ignore[attr-defined]
+    for symbol, name in (ARITHMETIC | POWER).items():
+        for full in (f"__{name}__", f"__r{name}__"):
+            if full not in but:
+                setattr(cls, full, _refusal(symbol, hint))
+    for symbol, name in (("<", "lt"), ("<=", "le"), (">", "gt"), (">=", "ge")):
+        setattr(cls, f"__{name}__", _refusal(symbol, hint))
+    for symbol, name in (("-", "neg"), ("abs", "abs"), ("~", "invert")):
+        setattr(cls, f"__{name}__", _refusal(symbol, hint))
+
+
+def _refusal(symbol: str, hint: str) -> Callable[..., Any]:
+    def refused(self: Any, *other: Any) -> Any:
+        raise TraceError(f"{self!r} has no operator '{symbol}'", hint=hint)
+
+    return refused

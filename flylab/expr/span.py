@@ -32,7 +32,7 @@ class Span:
         return value if isinstance(value, Span) else cls(value, value, LEAST <= value <= MOST)
 
     def _become(self, low: int, high: int, other: Any = 0) -> Span:
-        return Span(low, high, self.fits and Span.of(other).fits and LEAST <= low and high <= MOST)
+        return Span(low, high, self.fits and Span.of(other).fits and low >= LEAST and high <= MOST)
 
     def __mul__(self, factor: int) -> Span:
         ends = (self.low * factor, self.high * factor)

@@ -6,10 +6,13 @@ from typing import Any
 
 from flylab.dialect.types import MemRef, Ptr, of_mlir
 from flylab.errors import TraceError
-from flylab.expr.emit import fly
+from flylab.expr.emit import fly, mlir_type
+from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval
+from flylab.expr.operators import refuse
 from flylab.expr.span import LEAST, MOST, Span, extent
-from flylab.expr.state import Owned
+from flylab.expr.state import Owned, require_kernel
+from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.layout import Layout, size
 
 
@@ -38,7 +41,8 @@ class Pointer(Owned):
         reach, width = None, "Int64"
         if self.reach is not None:
             low, high = interval(given)
-            reach = moved_reach(self.reach, Span(low, high, LEAST <= low and high <= MOST), Layout(1, 0), self.spec)
+            by = Span(low, high, low >= LEAST and high <= MOST)
+            reach = moved_reach(self.reach, by, Layout(1, 0), self.spec)
             # What is given as Int64 stays so: `make_view` marks with it what may leave the descriptor's 32 bits.
             width = "Int32" if reach.fits and given.dtype.bits <= 32 else "Int64"
         moved = CLASSES[width](given).ir_value()
@@ -102,19 +106,12 @@ class Tensor(Owned):
 
     def load(self) -> Any:
         """All elements, in the order of the layout's coordinates, as a Vector of this shape."""
-        from flylab.expr.vector import Vector
-
         count = _elements(self, "load")
-        from flylab.expr.emit import mlir_type
-
         value = fly("memref_load_vec", [self.value], [mlir_type(self.spec.dtype, count)])
         return Vector(value, self.shape, self.dtype)
 
     def store(self, vector: Any) -> None:
         """Store a vector with as many elements, in the order of the layout's coordinates."""
-        from flylab.expr.location import name_of
-        from flylab.expr.vector import Vector
-
         given = Vector(vector)
         count = _elements(self, "store")
         if given.numel != count:
@@ -133,12 +130,13 @@ class Tensor(Owned):
 
     def fill(self, number: Any) -> None:
         """Set every element to one number."""
-        from flylab.expr.vector import Vector
-
         self.store(Vector.filled(_elements(self, "fill"), number, self.dtype))
 
     def __bool__(self) -> bool:
         raise TraceError(f"{self!r} as a condition", hint="compare elements, or test `is None`")
+
+    def __len__(self) -> int:
+        raise TraceError(f"len of {self!r}", hint="t.shape[0] is its first extent, fx.size(t) the number of elements")
 
     def __iter__(self) -> Any:
         raise TraceError(f"a `for` over {self!r}", hint="for i in fx.range_constexpr(fx.size(t)): ... t[i]")
@@ -180,11 +178,8 @@ def moved_reach(before: Span, offset: Span, layout: Layout, spec: Ptr | MemRef, 
     return Span(after.low, after.high, inside and offset.fits)
 
 
-MAX_VECTOR = 1024
-"""The most elements that load, store and fill take at once: far more than a thread has registers for."""
-
-
 def _elements(tensor: Tensor, use: str) -> int:
+    require_kernel(f"{use} of {name_of(tensor, 'a tensor')}")
     count = size(tensor.layout)
     if count > MAX_VECTOR:
         raise TraceError(
@@ -192,6 +187,10 @@ def _elements(tensor: Tensor, use: str) -> int:
             hint="divide it into tiles and slice one for each thread first",
         )
     return count
+
+
+refuse(Tensor, "load it first: t.load() is a vector, t[i] one element")
+refuse(Pointer, "a pointer moves by p + n, backwards by p + (-n)", but=("__add__",))
 
 
 def _as_tuple(tree: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flylab.dtypes import BOOL
@@ -16,6 +16,8 @@ from flylab.expr.operators import install
 from flylab.expr.promotion import promote
 from flylab.expr.state import Owned
 
+MAX_VECTOR = 1024
+"""The most elements that a vector, a fragment in registers or one copy has: more than a thread has registers for."""
 LATER = ("reduce", "shuffle", "load", "store")
 
 
@@ -54,8 +56,8 @@ class Vector(Owned):
     def filled(cls, shape: Any, value: Any, dtype: Any) -> Vector:
         """A vector with `value` in each element: `Vector.filled(4, 0.0, fx.Float32)`."""
         kind = numeric_class(dtype)
-        number = kind(value)
         lanes = _count(shape)
+        number = kind(value)
         if number.is_static:
             return cls(constant(number.value, kind.dtype, lanes), shape, kind)
         return cls(op("vector.broadcast", [number.value], mlir_type(kind.dtype, lanes)), shape, kind)
@@ -64,9 +66,13 @@ class Vector(Owned):
     def from_elements(cls, elements: Sequence[Any], dtype: Any) -> Vector:
         """A vector of the given numbers, converted to `dtype`."""
         kind = numeric_class(dtype)
-        values = [kind(x).ir_value() for x in elements]
-        if not values:
-            raise TraceError("Vector.from_elements([]): a vector has at least one element")
+        if not isinstance(elements, Iterable):
+            raise TraceError(f"Vector.from_elements({elements!r})", hint="give a list of numbers: [x, y]")
+        given = list(elements)
+        if not given:
+            raise TraceError("Vector.from_elements([]): a vector has at least one element", hint="give a number")
+        _count(len(given))
+        values = [kind(x).ir_value() for x in given]
         return cls(op("vector.from_elements", values, mlir_type(kind.dtype, len(values))), None, kind)
 
     @property
@@ -139,7 +145,7 @@ class Vector(Owned):
                 f"{bits} bits ({self!r}) are no whole number of {kind.dtype} elements",
                 hint="bitcast to a format whose width divides them",
             )
-        lanes = bits // kind.dtype.bits
+        lanes = _count(bits // kind.dtype.bits)
         if kind.dtype.mlir == self.dtype.dtype.mlir:
             return Vector(self.value, self.shape, kind)
         shape = self.shape if lanes == self.numel else None
@@ -158,6 +164,14 @@ class Vector(Owned):
         return Vector.choose(self, if_true, if_false)
 
     __hash__ = object.__hash__
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TraceError(
+                f"{name_of(self, 'a vector')} is only known on the device, and a format string needs it now",
+                hint="write it into a tensor, and print that after the launch",
+            )
+        return str(self)
 
     def __bool__(self) -> bool:
         raise TraceError(
@@ -195,11 +209,11 @@ class Vector(Owned):
         if x.dtype.dtype.kind == BOOL and symbol not in "&|^":
             x, y = x.to(CLASSES["Int32"]), y.to(CLASSES["Int32"])
         dtype = x.dtype.dtype
-        divisor = None
+        right = None
         if not isinstance(b, Vector) and as_numeric(b).is_static:
             folding.check_right(symbol, as_numeric(b).value, dtype)
-            divisor = interval(as_numeric(b))
-        return Vector(arithmetic.binary(symbol, x.value, y.value, dtype, x.numel, divisor), x.shape, x.dtype)
+            right = None if dtype.is_float else interval(as_numeric(b))
+        return Vector(arithmetic.binary(symbol, x.value, y.value, dtype, x.numel, right), x.shape, x.dtype)
 
     @staticmethod
     def compared(symbol: str, a: Any, b: Any) -> Vector:
@@ -232,16 +246,25 @@ def _static(positions: Sequence[int]) -> dict[str, Any]:
 
 
 def _count(shape: Any) -> int:
+    """The elements of a vector of this shape. Raises `TraceError` for one that is no shape, or that no thread holds."""
     total = 1
-    for extent in shape if isinstance(shape, tuple) else (shape,):
-        total *= _count(extent) if isinstance(extent, tuple) else int(extent)
+    try:
+        for extent in shape if isinstance(shape, tuple) else (shape,):
+            total *= _count(extent) if isinstance(extent, tuple) else operator.index(extent)
+    except TypeError:
+        raise TraceError(f"a vector of shape {shape!r}", hint="give an integer, or a tuple of integers") from None
     if total < 1:
         raise TraceError(f"a vector of shape {shape}", hint="every extent must be at least 1")
+    if total > MAX_VECTOR:
+        raise TraceError(
+            f"a vector of {total} elements in one thread, which has registers for fewer than {MAX_VECTOR}",
+            hint="divide the work into tiles and slice one for each thread first",
+        )
     return total
 
 
 def _shape(shape: Any, lanes: int) -> tuple[Any, ...]:
-    logical = (lanes,) if shape is None else shape if isinstance(shape, tuple) else (int(shape),)
+    logical = (lanes,) if shape is None else shape if isinstance(shape, tuple) else (shape,)
     if _count(logical) != lanes:
         raise TraceError(
             f"shape {logical} has {_count(logical)} elements, the vector {lanes}",

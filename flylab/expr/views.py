@@ -18,6 +18,7 @@ from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value, lower_bound
+from flylab.expr.promotion import plain
 from flylab.expr.span import MOST, Span
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import Layout, coalesce, size
@@ -108,6 +109,7 @@ def _coordinate(coord: Any, leaves: list[Numeric]) -> str:
             )
         leaves.append(coord if coord.dtype.bits >= 32 else CLASSES["Int32"](coord))
         return "?"
+    coord = plain(coord)
     if isinstance(coord, bool) or not isinstance(coord, int):
         hint = "a coordinate holds integers, None for a mode to keep, or tuples of these"
         raise TraceError(f"{coord!r} in a coordinate", hint=f"{coord!r}.x?" if isinstance(coord, Tuple3D) else hint)
@@ -124,7 +126,7 @@ def _spans(coord: Any, layout: Layout, leaves: Iterator[Numeric], read: list[Num
         return tuple(_spans(c, layout[i], leaves, read) for i, c in enumerate(coord)) if coord else coord
     if coord is None:
         return None
-    if isinstance(coord, int) or (isinstance(coord, Numeric) and coord.is_static):
+    if not is_mlir_value(coord) and (not isinstance(coord, Numeric) or coord.is_static):
         return int(coord)
     leaf = next(leaves)
     divided = isinstance(coalesce(layout).shape, tuple)
@@ -141,7 +143,7 @@ def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
         for inner, mode in zip(coord, shape, strict=True):
             _check_bounds(source, inner, mode)
         return
-    known = coord.value if isinstance(coord, Numeric) else coord
+    known = coord.value if isinstance(coord, Numeric) else plain(coord)
     if isinstance(known, int) and not 0 <= known < size(shape):
         raise TraceError(
             f"coordinate {known} of {name_of(source, 'a tensor')} {source.layout}, in a mode of {size(shape)}",

@@ -96,7 +96,8 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         return
     descriptor, before = base
     kind = _widest(offset, before)
-    scaled = builder.op("arith.muli", [_wide(builder, offset, kind), builder.constant(spec.dtype.bits // 8, kind)], kind)
+    width = builder.constant(spec.dtype.bits // 8, kind)
+    scaled = builder.op("arith.muli", [_wide(builder, offset, kind), width], kind)
     total = scaled if before is None else builder.op("arith.addi", [_wide(builder, before, kind), scaled], kind)
     conversion.address[op.results[0]] = (descriptor, total)
 
@@ -171,7 +172,8 @@ def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
     total = base if extra == 0 else builder.op("arith.addi", [base, builder.constant(extra, kind)], kind)
     if kind == "i32":
         return total
-    return builder.op("arith.trunci", [builder.op("arith.minui", [total, builder.constant(OUTSIDE, kind)], kind)], "i32")
+    nearest = builder.op("arith.minui", [total, builder.constant(OUTSIDE, kind)], kind)
+    return builder.op("arith.trunci", [nearest], "i32")
 
 
 def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int) -> Any:

@@ -101,7 +101,8 @@ def test_a_nested_kernel_and_the_launchers_values(body: str, name: str) -> None:
         names = cell(f"def make(A, n):\n    @flyc.kernel\n    def k(B: fx.Tensor):\n        {body}\n    return k")
         names["make"](A, n)(A).launch(grid=1, block=64)
 
-    with pytest.raises(TraceError, match=f"'{name}' belongs to the launcher 'go', and the kernel 'k' uses it") as caught:
+    message = f"'{name}' belongs to the launcher 'go', and the kernel 'k' uses it"
+    with pytest.raises(TraceError, match=message) as caught:
         go(SMALL, 3)
     assert caught.value.hint == "pass it to the kernel as a parameter"
 

@@ -9,6 +9,7 @@ from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.copy import _op
 from flylab.expr.location import name_of
 from flylab.expr.planned import missing
+from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
 from flylab.expr.views import make_buffer
 from flylab.layout import cosize, get_leaves
@@ -60,6 +61,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
     the check off up to the 4 GiB that a descriptor reaches: what is farther away is still outside. Raises `TraceError`
     for a tensor of 4 GiB or more, which a descriptor cannot cover.
     """
+    require_kernel("make_buffer_tensor")
     if not isinstance(tensor, Tensor) or tensor.space != "global":
         raise TraceError(
             f"make_buffer_tensor: {name_of(tensor, repr(tensor))} is not a tensor in global memory",
