@@ -7,7 +7,7 @@
 What no layout can represent is refused with a LayoutError that names the numbers and a coordinate as witness.
 """
 
-from flylab.layout.algebra import coalesce, complement, composition
+from flylab.layout.algebra import coalesce, composition
 from flylab.layout.arithmetic import (
     elem_less,
     equal,
@@ -24,6 +24,7 @@ from flylab.layout.arithmetic import (
     int_tuple_sub,
 )
 from flylab.layout.basis import Basis, E, add_coordinates
+from flylab.layout.complements import complement
 from flylab.layout.construct import (
     coshape,
     cosize,
@@ -54,7 +55,6 @@ from flylab.layout.derive import (
     filter,
     make_fragment_layout_like,
     make_layout_like,
-    recast_layout,
     same_map,
     tile_to_shape,
 )
@@ -85,6 +85,7 @@ from flylab.layout.products import (
     tiled_product,
     zipped_product,
 )
+from flylab.layout.recast import recast_layout
 from flylab.layout.swizzle import ComposedLayout, Swizzle, make_composed_layout
 
 __all__ = [

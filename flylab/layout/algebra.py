@@ -1,4 +1,4 @@
-"""coalesce, composition and complement: what the rest of the algebra is made of. All of it is exact.
+"""coalesce and composition: what the rest of the algebra is made of, with complements.py. All of it is exact.
 
 Composition follows the digits of an index in the mixed radix of the outer layout's merged modes. A mode of the inner
 layout becomes a few pieces, each inside one digit; the pieces of all modes add up without carries. Where either
@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.errors import LayoutError
+from flylab.layout.arrays import comparable, multiples, reach, stacked
 from flylab.layout.basis import Basis
-from flylab.layout.construct import as_layout, as_tile, remade, size
-from flylab.layout.int_tuple import IntTuple, as_int_tuple, at_path, leaves, product, text
-from flylab.layout.layout import Layout, Mode, has_basis, trusted
-from flylab.layout.swizzle import ComposedLayout, Swizzle, map_indices
+from flylab.layout.construct import as_layout, as_tile, nested_like, remade, size
+from flylab.layout.int_tuple import IntTuple, as_int, as_profile, at_path, leaves, text
+from flylab.layout.layout import Layout, Mode, has_basis, trusted, with_units
+from flylab.layout.swizzle import ComposedLayout, Swizzle
 
-MOST_COMPARED = 1 << 22  # coordinates; larger layouts are not decided by comparing values
 _COMPARE = -1  # in place of a digit's reach: the values must decide
 
 
@@ -30,16 +30,21 @@ def coalesce(layout: Any, profile: Any = None) -> Any:
     >>> coalesce(Layout(((2, 4), (3, 5)), ((1, 2), (8, 24))), (1, 1))
     Layout((8, 15), (1, 8))
     """
+    if profile is not None:
+        profile = as_profile(profile, "profile", as_int)
     if isinstance(layout, ComposedLayout):
-        return ComposedLayout(layout.outer, layout.offset, coalesce(layout.inner, profile))
-    layout = as_layout(layout)
-    if not isinstance(profile, (tuple, list)):
-        return of_modes(layout.modes())
+        return ComposedLayout(layout.outer, layout.offset, _coalesced(layout.inner, profile))
+    return _coalesced(as_layout(layout), profile)
+
+
+def _coalesced(layout: Layout, profile: Any) -> Layout:
+    if not isinstance(profile, tuple):
+        return of_modes(with_units(list(layout.modes()), layout.stride))
     modes = list(layout)
     if len(profile) > len(modes):
         raise LayoutError(f"profile {text(profile)} has {len(profile)} modes, layout {layout} has {len(modes)}",
                           hint="give one entry for each mode, or fewer")
-    changed = [coalesce(mode, each) for mode, each in zip(modes, profile, strict=False)]
+    changed = [_coalesced(mode, each) for mode, each in zip(modes, profile, strict=False)]
     return remade(layout, changed + modes[len(profile):])
 
 
@@ -97,16 +102,40 @@ def tiled_modes(layout: Layout, tile: tuple[Any, ...]) -> list[tuple[Layout, Any
 
 
 def _composed(outer: Layout, inner: Layout) -> Layout:
-    if has_basis(inner.stride):
-        return _through_coordinates(outer, inner)
+    by_digits = _through_coordinates if has_basis(inner.stride) else _through_digits
+    return _with_all_coordinates(by_digits(outer, inner), outer)
+
+
+def _with_all_coordinates(result: Layout, outer: Layout) -> Layout:
+    """`result` with a unit mode for each mode of the coordinates that `outer` gives and `result` does not name.
+
+    It takes the place of a unit mode, or else stands beside the last mode, which is nested for it.
+    """
+    if not has_basis(outer.stride):
+        return result
+    modes = list(zip(leaves(result.shape), leaves(result.stride), strict=True))
+    missing = with_units(modes, outer.stride)[len(modes):]
+    if not missing:
+        return result
+    for i, (extent, stride) in enumerate(modes):
+        if missing and extent == 1 and type(stride) is int:
+            modes[i] = missing.pop(0)
+    extents, strides = [list(each) for each in zip(*modes, strict=True)]
+    if missing:
+        extents[-1] = (extents[-1], *[extent for extent, _ in missing])
+        strides[-1] = (strides[-1], *[stride for _, stride in missing])
+    return trusted(nested_like(result.shape, extents), nested_like(result.shape, strides))
+
+
+def _through_digits(outer: Layout, inner: Layout) -> Layout:
     modes = outer.modes()
     if not all([extent for extent, _ in modes]):
         if not size(inner):
             return trusted(inner.shape, _zeros(inner.shape))
         raise LayoutError(f"composition: the outer layout {outer} has no elements", hint="give it extents above 0")
-    reach = [0] * len(modes)
-    result = trusted(*_pieces(modes, inner.shape, inner.stride, reach, outer))
-    if any(digit == _COMPARE or digit >= modes[i][0] for i, digit in enumerate(reach[:-1])):
+    digits = [0] * len(modes)
+    result = trusted(*_pieces(modes, inner.shape, inner.stride, digits, outer))
+    if any(digit == _COMPARE or digit >= modes[i][0] for i, digit in enumerate(digits[:-1])):
         _compare(outer, inner, result)
     return result
 
@@ -115,11 +144,11 @@ def _zeros(shape: IntTuple) -> IntTuple:
     return tuple(map(_zeros, shape)) if isinstance(shape, tuple) else 0
 
 
-def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, reach: list[int],
+def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, digits: list[int],
             outer: Layout) -> tuple[IntTuple, IntTuple]:
-    """Shape and stride of the composition; `reach` collects how far the digit of each outer mode may go."""
+    """Shape and stride of the composition; `digits` collects how far the digit of each outer mode may go."""
     if isinstance(shape, tuple):
-        parts = [_pieces(modes, extent, step, reach, outer) for extent, step in zip(shape, stride, strict=True)]
+        parts = [_pieces(modes, extent, step, digits, outer) for extent, step in zip(shape, stride, strict=True)]
         return tuple([part[0] for part in parts]), tuple([part[1] for part in parts])
     if shape <= 1 or stride == 0 or not modes:
         return shape, 0
@@ -129,16 +158,16 @@ def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, reach: l
         raise LayoutError(
             f"composition: the inner mode {shape}:{stride} takes negative indices, which {outer} does not have",
             hint="compose with the positive stride and reverse the result, or use an outer layout of one mode")
-    pieces = _digit_pieces(modes, shape, stride, reach)
+    pieces = _digit_pieces(modes, shape, stride, digits)
     if pieces is None:
         pieces = _pieces_by_value(outer, shape, stride)
-        reach[0] = _COMPARE
+        digits[0] = _COMPARE
     if len(pieces) == 1:
         return pieces[0]
     return tuple([extent for extent, _ in pieces]), tuple([step for _, step in pieces])
 
 
-def _digit_pieces(modes: tuple[Mode, ...], extent: int, stride: int, reach: list[int]) -> list[Mode] | None:
+def _digit_pieces(modes: tuple[Mode, ...], extent: int, stride: int, digits: list[int]) -> list[Mode] | None:
     """The pieces of one inner mode, each inside one digit of the outer layout; None where it crosses digits."""
     pieces: list[Mode] = []
     for i, (width, step) in enumerate(modes[:-1]):
@@ -151,8 +180,8 @@ def _digit_pieces(modes: tuple[Mode, ...], extent: int, stride: int, reach: list
         count = extent if inside else width // stride
         if extent % count:
             return None
-        if reach[i] != _COMPARE:
-            reach[i] += (count - 1) * stride
+        if digits[i] != _COMPARE:
+            digits[i] += (count - 1) * stride
         pieces.append((count, stride * step))
         extent //= count
         if extent == 1:
@@ -187,19 +216,17 @@ def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
 
 def _run(outer: Layout, stride: int, step: int, most: int, inner: Layout) -> int:
     """For how many i, up to `most`, outer(i * stride) is i * step; looked up in growing chunks."""
-    import numpy as np
-
     begin = 2
     while begin < most:
-        if begin > MOST_COMPARED:
+        if not comparable(begin, most * max(stride, abs(step))):
             raise LayoutError(f"composition of {outer} with {inner}: the mode {inner} crosses the outer modes, and has "
                               "too many coordinates to be compared one by one",
                               hint="let the inner mode divide the outer modes it crosses, or stay inside one")
-        factors = np.arange(begin, min(most, 4 * begin))
-        differing = (map_indices(outer, factors * stride) != factors * step).nonzero()[0]
+        end = min(most, 4 * begin)
+        differing = (outer(multiples(begin, end, stride)) != multiples(begin, end, step)).nonzero()[0]
         if differing.size:
             return begin + int(differing[0])
-        begin = min(most, 4 * begin)
+        begin = end
     return most
 
 
@@ -208,11 +235,11 @@ def _compare(outer: Layout, inner: Layout, result: Layout) -> None:
     from flylab.layout.coordinates import idx2crd
 
     hint = "let the inner modes together stay inside the outer modes they meet"
-    if has_basis(outer.stride) or size(inner) > MOST_COMPARED:
+    if has_basis(outer.stride) or not comparable(size(inner), reach(outer, reach(inner))):
         raise LayoutError(f"composition of {outer} with {inner}: the inner modes carry from one outer mode into the "
                           "next, so their parts do not add up", hint=hint)
     indices = inner.offsets()
-    got, want = result.offsets(), map_indices(outer, indices)
+    got, want = result.offsets(), stacked(outer(indices), len(indices))
     differing = (got != want).nonzero()[0]
     if differing.size:
         first = int(differing[0])
@@ -247,86 +274,3 @@ def _fill(shape: IntTuple, parts: Any) -> tuple[IntTuple, IntTuple]:
         return next(parts)  # type: ignore[no-any-return]
     inner = [_fill(mode, parts) for mode in shape]
     return tuple([part[0] for part in inner]), tuple([part[1] for part in inner])
-
-
-def complement(layout: Layout, target: Any = 1) -> Layout:
-    """The layout of what `layout` leaves out of the indices up to `target` (a size or a shape), rounded up.
-
-    Put beside `layout` it makes an injective layout, which covers [0, target) where each stride is a multiple of what
-    lies below it; where it is not, the gap stays. Modes of stride 0 are skipped. Raises LayoutError, with two
-    coordinates as witness, where `layout` is not injective, and where it is negative or empty.
-
-    >>> complement(Layout(4, 2), 24), complement(Layout((2, 2), (1, 6)), 24)
-    (Layout((2, 3), (1, 8)), Layout((3, 2), (2, 12)))
-    """
-    gaps, span = gaps_of(as_layout(layout))
-    rest = -(-product(as_int_tuple(target, "target")) // span)
-    return of_modes(gaps + [(rest, span)] if rest > 1 else gaps)
-
-
-def gaps_of(layout: Layout) -> tuple[list[Mode], int]:
-    """The modes of the indices that `layout` leaves out below its end, and the stride at which it may be repeated.
-
-    >>> gaps_of(Layout((2, 2), (1, 6)))
-    ([(3, 2)], 12)
-    """
-    pairs = []
-    for extent, stride in layout.modes():
-        if isinstance(stride, Basis) or stride < 0 or not extent:
-            why = ("it gives coordinates" if isinstance(stride, Basis) else
-                   f"the stride {stride} is negative" if extent else "it has no elements")
-            raise LayoutError(f"complement of {layout}: {why}", hint="use positive extents and strides")
-        if stride:
-            pairs.append((stride, extent))
-    gaps: list[Mode] = []
-    span = 1
-    for stride, extent in sorted(pairs):
-        if stride < span:
-            raise _not_disjoint(layout, stride, extent, span)
-        if stride // span > 1:
-            gaps.append((stride // span, span))
-        span = stride * extent
-    return gaps, span
-
-
-def _not_disjoint(layout: Layout, stride: int, extent: int, span: int) -> LayoutError:
-    collision = colliding(layout)
-    if collision:
-        a, b, index = collision
-        return LayoutError(f"complement of {layout}: it is not injective, the coordinates {text(a)} and {text(b)} "
-                           f"both have index {index}", hint="give the modes strides that do not meet")
-    return LayoutError(f"complement of {layout}: its mode {extent}:{stride} begins inside what its smaller strides "
-                       f"span, {span}", hint="give the modes strides that do not interleave")
-
-
-def colliding(layout: Layout) -> tuple[IntTuple, IntTuple, int] | None:
-    """Two coordinates with the same index, and it; None where there are none. Modes of stride 0 stay at 0.
-
-    >>> colliding(Layout((3, 2), (1, 2)))
-    ((2, 0), (0, 1), 2)
-    """
-    shape, stride = layout.shape, layout.stride
-    narrowed = trusted(_without_broadcast(shape, stride), stride)
-    if size(narrowed) > MOST_COMPARED:
-        return None
-    import numpy as np
-
-    from flylab.layout.coordinates import idx2crd
-
-    offsets = narrowed.offsets()
-    order = np.argsort(offsets, kind="stable")
-    same = np.flatnonzero(offsets[order][1:] == offsets[order][:-1])
-    if not same.size:
-        return None
-    seconds = order[same + 1]
-    pick = int(np.argmin(seconds))
-    first, second = int(order[same[pick]]), int(seconds[pick])
-    return idx2crd(first, narrowed.shape), idx2crd(second, narrowed.shape), int(offsets[first])
-
-
-def _without_broadcast(shape: IntTuple, stride: IntTuple) -> IntTuple:
-    if isinstance(shape, tuple):
-        return tuple(map(_without_broadcast, shape, stride))
-    return 1 if stride == 0 else shape
-
-

@@ -7,7 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout.int_tuple import IntTuple, as_int_tuple, leaves, map_leaves, modes_of, product, text
+from flylab.layout.int_tuple import (
+    DEEPEST,
+    IntTuple,
+    as_int_tuple,
+    leaves,
+    level_below,
+    map_leaves,
+    modes_of,
+    product,
+    text,
+)
 
 
 def _leafwise(function: Callable[[int, int], Any], a: Any, b: Any) -> Any:
@@ -137,10 +147,13 @@ def get_scalar(value: Any) -> int:
     return found[0]
 
 
-def has_none(value: Any) -> bool:
+def has_none(value: Any, levels: int = DEEPEST) -> bool:
     """Whether a coordinate or tile holds None.
 
     >>> has_none((None, 3)), has_none((1, (2, 3)))
     (True, False)
     """
-    return any(map(has_none, value)) if isinstance(value, (tuple, list)) else value is None
+    if isinstance(value, (tuple, list)):
+        below = level_below(levels, "coordinate")
+        return any([has_none(each, below) for each in value])
+    return value is None

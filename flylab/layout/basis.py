@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout.int_tuple import IntTuple, as_int, text
+from flylab.layout.int_tuple import DEEPEST, MOST_MODES, IntTuple, as_int, level_below, text
+from flylab.layout.runtime import add, scaled
 
 
 class Basis:
     """A scaled unit of a coordinate: `scale` times the unit at `path`. Immutable, hashable.
+
+    Raises LayoutError for a scale of 0 or that is no integer, and for a path that names no mode.
 
     >>> Basis(2, (1,))
     2 * E(1)
@@ -22,12 +25,16 @@ class Basis:
     scale: int
     path: tuple[int, ...]
 
-    def __init__(self, scale: int, path: tuple[int, ...]):
-        object.__setattr__(self, "scale", scale)
-        object.__setattr__(self, "path", path)
+    def __new__(cls, scale: int, path: tuple[int, ...]) -> Basis:
+        number = as_int(scale, "scale of a basis stride")
+        if not number:
+            raise LayoutError("a basis stride of scale 0 counts nothing", hint="use the stride 0")
+        return _basis(number, _checked_path(path))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError("a basis stride cannot be changed")
+
+    __delattr__ = __setattr__
 
     def __reduce__(self) -> Any:
         return Basis, (self.scale, self.path)
@@ -40,7 +47,7 @@ class Basis:
 
     def __mul__(self, factor: int) -> Any:
         scale = self.scale * as_int(factor, "factor of a basis stride")
-        return Basis(scale, self.path) if scale else 0
+        return _basis(scale, self.path) if scale else 0
 
     __rmul__ = __mul__
 
@@ -55,16 +62,47 @@ class Basis:
         return str(self.scale) + "".join(f"E{index}" for index in self.path)
 
 
+# The slots are written through their descriptors, which `__setattr__` does not reach.
+_set_scale = vars(Basis)["scale"].__set__
+_set_path = vars(Basis)["path"].__set__
+
+
+def _basis(scale: int, path: tuple[int, ...]) -> Basis:
+    basis = object.__new__(Basis)
+    _set_scale(basis, scale)
+    _set_path(basis, path)
+    return basis
+
+
+def _checked_path(path: Any) -> tuple[int, ...]:
+    given = path if isinstance(path, (tuple, list)) else (path,)
+    indices = tuple([as_int(index, "mode of a basis stride") for index in given])
+    if not indices or min(indices) < 0:
+        raise LayoutError(f"E{text(indices)} names no mode", hint="give one mode from 0 on, for example E(0)")
+    if max(indices) >= MOST_MODES or len(indices) > DEEPEST:
+        raise LayoutError(f"E{text(indices)} lies past the {MOST_MODES} modes and {DEEPEST} levels that coordinates "
+                          "have at most", hint="number the modes from 0 on")
+    return indices
+
+
 def E(*path: int) -> Basis:
     """The unit stride of one mode of a coordinate; several indices go down into nested modes.
 
     >>> str(E(0)), str(2 * E(1, 0))
     ('1E0', '2E1E0')
     """
-    indices = tuple(as_int(index, "mode of a basis stride") for index in path)
-    if not indices or min(indices) < 0:
-        raise LayoutError(f"E{text(indices)} names no mode", hint="give one mode from 0 on, for example E(0)")
-    return Basis(1, indices)
+    return Basis(1, path)
+
+
+def unit_stride(stride: Any) -> Any:
+    """The stride of a mode of one element in place of `stride`: 0, but of a basis stride its unit.
+
+    That says which mode of the coordinates is there, though it is always 0.
+
+    >>> unit_stride(7), unit_stride(2 * E(1))
+    (0, E(1))
+    """
+    return 0 if type(stride) is not Basis else stride if stride.scale == 1 else _basis(1, stride.path)
 
 
 def as_stride(value: Any) -> IntTuple:
@@ -80,19 +118,21 @@ def as_stride(value: Any) -> IntTuple:
     if () in paths and len(set(paths)) > 1:
         raise LayoutError(f"stride {text(stride)} mixes basis strides with integers, whose sum is neither a "
                           "coordinate nor an index", hint="use basis strides for all modes, for example (4*E(0),E(1))")
-    for path in set(paths):
-        if any(path[:level] in paths for level in range(1, len(path))):
+    held = set(paths)
+    for path in held:
+        if any(path[:level] in held for level in range(1, len(path))):
             raise LayoutError(f"stride {text(stride)} counts a mode both as a whole and by its parts",
                               hint="let all basis strides name modes of one coordinate")
     return stride
 
 
-def _plain(value: Any, paths: list[tuple[int, ...]]) -> IntTuple:
+def _plain(value: Any, paths: list[tuple[int, ...]], levels: int = DEEPEST) -> IntTuple:
     """Plain tuples; `paths` collects where the basis strides point, () for an integer other than 0."""
     if isinstance(value, (tuple, list)):
         if not value:
             raise LayoutError("stride () is empty", hint="give one stride for each mode")
-        return tuple([_plain(item, paths) for item in value])
+        below = level_below(levels, "stride")
+        return tuple([_plain(item, paths, below) for item in value])
     if isinstance(value, Basis):
         paths.append(value.path)
         return value
@@ -128,28 +168,6 @@ def _accumulate(tree: dict[Any, Any], factor: Any, stride: Basis) -> None:
 def _nested(tree: dict[Any, Any]) -> Any:
     return tuple([_nested(item) if isinstance(item := tree.get(index, 0), dict) else item
                   for index in range(max(tree) + 1)])
-
-
-def scaled(factor: Any, stride: int) -> Any:
-    """factor * stride, not computed where the stride is 0 or 1: a runtime factor then costs nothing.
-
-    >>> scaled(3, 8)
-    24
-    """
-    if stride == 0:
-        return 0
-    return factor if stride == 1 else factor * stride
-
-
-def add(a: Any, b: Any) -> Any:
-    """a + b, where either may be a runtime value, which then stands on the left; 0 is not added.
-
-    >>> add(3, 4)
-    7
-    """
-    if type(a) is int:
-        return b + a if a or type(b) is int else b
-    return a if type(b) is int and b == 0 else a + b
 
 
 def add_coordinates(a: Any, b: Any) -> Any:

@@ -8,15 +8,19 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
 from flylab.layout.int_tuple import (
+    DEEPEST,
     IntTuple,
     as_int,
     as_int_tuple,
     as_shape,
     at_path,
     leaves,
+    level_below,
+    levels_of,
     map_leaves,
     modes_of,
     product,
+    shown,
     text,
 )
 from flylab.layout.layout import Layout, trusted
@@ -72,8 +76,7 @@ def as_layout(value: Any, what: str = "argument") -> Layout:
     """
     if isinstance(value, Layout):
         return value
-    shown = text(value) if isinstance(value, tuple) else repr(value)
-    raise LayoutError(f"{what} {shown} is not a layout", hint="make one: make_layout(shape, stride)")
+    raise LayoutError(f"{what} {shown(value)} is not a layout", hint="make one: make_layout(shape, stride)")
 
 
 def make_ordered_layout(shape: Any, order: Any = 0) -> Layout:
@@ -127,10 +130,10 @@ def make_identity_layout(shape: Any) -> Layout:
     def units(mode: IntTuple, path: tuple[int, ...]) -> IntTuple:
         if isinstance(mode, tuple):
             return tuple([units(inner, (*path, i)) for i, inner in enumerate(mode)])
-        return Basis(1, path) if path else 1
+        return Basis(1, path)
 
     shape = as_shape(shape)
-    return Layout(shape, units(shape, ()))
+    return trusted(shape, units(shape, ())) if isinstance(shape, tuple) else Layout(shape)
 
 
 def make_tile(*modes: Any) -> Any:
@@ -139,12 +142,10 @@ def make_tile(*modes: Any) -> Any:
     >>> make_tile(None, 8), make_tile(Layout(4, 2), (2, None))
     ((None, 8), (Layout(4, 2), (2, None)))
     """
-    if not modes:
-        raise LayoutError("a tile needs at least one mode", hint="give None for a mode that is not divided")
-    return tuple(map(as_tile, modes))
+    return as_tile(modes)
 
 
-def as_tile(tile: Any) -> Any:
+def as_tile(tile: Any, levels: int = DEEPEST) -> Any:
     """`tile` checked and made of plain tuples: ints of 1 or more, Layouts, None, or tuples of these.
 
     >>> as_tile([4, None])
@@ -153,7 +154,10 @@ def as_tile(tile: Any) -> Any:
     if tile is None or isinstance(tile, Layout):
         return tile
     if isinstance(tile, (tuple, list)):
-        return make_tile(*tile)
+        if not tile:
+            raise LayoutError("a tile needs at least one mode", hint="give None for a mode that is not divided")
+        below = level_below(levels, "tile")
+        return tuple([as_tile(each, below) for each in tile])
     extent = as_int(tile, "tile extent")
     if extent < 1:
         raise LayoutError(f"tile extent {extent} is not positive", hint="give an extent of 1 or more, or None")
@@ -170,12 +174,12 @@ def shape_of(value: Any) -> IntTuple:
 
 
 def size(value: Any) -> int:
-    """How many coordinates a layout or shape has: the product of its extents.
+    """How many coordinates a layout or shape has: the product of its extents, which are not negative.
 
     >>> size(Layout((8, 16), (1, 8))), size((3, (2, 5)))
     (128, 30)
     """
-    return product(shape_of(value))
+    return product(value.shape if isinstance(value, (Layout, ComposedLayout)) else as_shape(value))
 
 
 def coshape(layout: Layout) -> IntTuple:
@@ -198,13 +202,15 @@ def _magnitude(stride: Any) -> Any:
 def cosize(layout: Any) -> int:
     """How many elements lie from the smallest index to the largest, both counted; 0 for a layout without elements.
 
-    Of a composed layout: one more than its largest index.
+    Of a composed layout: one more than its largest index, or the product of that over the numbers of a coordinate;
+    LayoutError where it has too many elements to look at each.
 
     >>> cosize(Layout((8, 16), (1, 16))), cosize(Layout(4, -2))
     (248, 7)
     """
     if isinstance(layout, ComposedLayout):
-        return int(layout.offsets().max(initial=-1)) + 1
+        listed = layout.offsets()
+        return product(tuple([int(column.max(initial=-1)) + 1 for column in listed.reshape(len(listed), -1).T]))
     return product(coshape(layout))
 
 
@@ -223,8 +229,7 @@ def depth(value: Any) -> int:
     >>> depth((8, (4, 2))), depth(8)
     (2, 0)
     """
-    shape = shape_of(value)
-    return 1 + max(map(depth, shape)) if isinstance(shape, tuple) else 0
+    return levels_of(shape_of(value))
 
 
 def get_shape(layout: Any) -> IntTuple:

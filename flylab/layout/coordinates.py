@@ -1,8 +1,8 @@
 """Coordinates to indices and back, and the parts of a layout that a coordinate keeps or fixes.
 
-A coordinate may hold runtime values: objects that are no ints and know `* int`, `+`, and, where one of them counts
-a nested mode or an index is turned back, `// int` and `% int`. They are used only where a mode has more than one
-element and a stride other than 0, and are not multiplied by 1.
+A coordinate may hold runtime values (see runtime.py). They are used only where a mode has more than one element and a
+stride other than 0, and are not multiplied by 1. A numpy array of integers gives the array of all indices, exact, or
+one number where all of them are alike.
 """
 
 from __future__ import annotations
@@ -10,10 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout.basis import Basis, add_coordinates
+from flylab.layout.arrays import comparable
+from flylab.layout.basis import add_coordinates
 from flylab.layout.construct import as_layout, joined
-from flylab.layout.int_tuple import IntTuple, as_shape, at_path, compact, leaves, modes_of, product, text
-from flylab.layout.layout import Layout, coordinate_leaf, index_of, trusted
+from flylab.layout.int_tuple import (
+    IntTuple,
+    as_int_tuple,
+    as_shape,
+    at_path,
+    compact,
+    leaves,
+    modes_of,
+    product,
+    shown,
+    text,
+)
+from flylab.layout.layout import Layout, coordinate_leaf, has_basis, index_of, trusted
+from flylab.layout.runtime import index_leaf
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -52,15 +65,18 @@ def idx2crd(index: Any, layout: Any) -> Any:
     if not product(layout.shape):
         raise LayoutError(f"idx2crd: {layout} has no elements, so no coordinates", hint="give extents of 1 or more")
     index = coordinate_leaf(index, layout)
-    return _digits(index, layout.shape, layout.stride, _moduli(layout))
+    pairs = _by_stride(layout)
+    digits = _known_digits(index, pairs) if type(index) is int else _runtime_digits(index, pairs, layout)
+    return _nested_digits(layout.shape, layout.stride, digits)
 
 
-def _moduli(layout: Layout) -> dict[int, list[int]]:
-    """For each stride the larger ones to reduce an index by, one after the other, before its digit can be read.
-
-    Refuses layouts that division by strides does not invert.
-    """
-    pairs = sorted((stride, extent) for extent, stride in _leaf_modes(layout) if extent != 1 and stride != 0)
+def _by_stride(layout: Layout) -> list[tuple[int, int]]:
+    """The (stride, extent) pairs that count, smallest first. Refuses what division by strides does not invert."""
+    if has_basis(layout.stride):
+        raise LayoutError(f"idx2crd of {layout}: it gives coordinates, not indices",
+                          hint="a coordinate tensor has nothing to invert by division")
+    modes = zip(leaves(layout.stride), leaves(layout.shape), strict=True)
+    pairs = sorted([mode for mode in modes if mode[0] != 0 and mode[1] != 1])
     reach = 0
     for i, (stride, extent) in enumerate(pairs):
         if stride < 0:
@@ -73,34 +89,43 @@ def _moduli(layout: Layout) -> dict[int, list[int]]:
                 f"the stride of {extent}:{stride}, so the index {stride} cannot be told apart by division",
                 hint="use right_inverse or left_inverse, or give the modes strides that do not interleave")
         reach += (extent - 1) * stride
-    moduli: dict[int, list[int]] = {}
-    for i, (stride, extent) in enumerate(pairs):
+    return pairs
+
+
+def _known_digits(index: int, pairs: list[tuple[int, int]]) -> dict[int, int]:
+    """The digit of each stride, the largest first: each step leaves what the smaller strides count."""
+    digits = {}
+    for stride, extent in reversed(pairs):
+        digit, index = divmod(index, stride)
+        digits[stride] = digit % extent
+    return digits
+
+
+def _runtime_digits(index: Any, pairs: list[tuple[int, int]], layout: Layout) -> dict[int, Any]:
+    """The same digits, each from the index itself by the fewest operations, in the order of the layout's modes."""
+    digits: dict[int, Any] = {}
+    place = {stride: i for i, (stride, _) in enumerate(pairs)}
+    for stride in leaves(layout.stride):
+        if stride in digits or stride not in place:
+            continue
+        i = place[stride]
+        extent = pairs[i][1]
         # x % a % b is x % b where b divides a; the digit itself is read from x % (extent * stride).
         chain = [extent * stride]
         for larger, _ in pairs[i + 1:]:
             if larger % chain[-1]:
                 chain.append(larger)
-        moduli[stride] = chain[:0:-1]
-    return moduli
+        rest = index
+        for larger in chain[:0:-1]:
+            rest = rest % larger
+        digits[stride] = (rest if stride == 1 else rest // stride) % extent
+    return digits
 
 
-def _leaf_modes(layout: Layout) -> list[tuple[int, int]]:
-    strides = list(leaves(layout.stride))
-    for stride in strides:
-        if isinstance(stride, Basis):
-            raise LayoutError(f"idx2crd of {layout}: it gives coordinates, not indices",
-                              hint="a coordinate tensor has nothing to invert by division")
-    return list(zip(leaves(layout.shape), strides, strict=True))
-
-
-def _digits(index: Any, shape: IntTuple, stride: IntTuple, moduli: dict[int, list[int]]) -> Any:
+def _nested_digits(shape: IntTuple, stride: IntTuple, digits: dict[int, Any]) -> Any:
     if isinstance(shape, tuple):
-        return tuple([_digits(index, *mode, moduli) for mode in zip(shape, stride, strict=True)])
-    if shape == 1 or stride == 0:
-        return 0
-    for larger in moduli[stride]:
-        index = index % larger
-    return (index if stride == 1 else index // stride) % shape
+        return tuple([_nested_digits(*mode, digits) for mode in zip(shape, stride, strict=True)])
+    return 0 if shape == 1 or stride == 0 else digits[stride]
 
 
 _Path = tuple[int, ...]
@@ -120,6 +145,9 @@ def _split(coord: Any, shape: IntTuple, whole: str) -> tuple[list[_Path], list[t
                                   hint="give one entry for each mode: a number fixes it, None keeps it")
             for i, (inner, sub) in enumerate(zip(each, mode, strict=True)):
                 walk(inner, sub, (*path, i))
+        elif index_leaf(each) is None:
+            raise LayoutError(f"{shown(each)} is not a coordinate of {whole}",
+                              hint="give one entry for each mode: a number fixes it, None keeps it")
         else:
             fixed.append((each, path))
 
@@ -166,6 +194,7 @@ def slice(value: Any, coord: Any) -> Any:
         inner, offset = slice_and_offset(value.inner, coord)
         # The outer map is not linear, so what the fixed modes add cannot be dropped.
         return ComposedLayout(value.outer, add_coordinates(value.offset, offset), inner)
+    value = as_int_tuple(value)
     return _picked(value, _split(coord, value, text(value))[0], "keeps")
 
 
@@ -179,6 +208,7 @@ def dice(value: Any, coord: Any) -> Any:
         return _side_by_side(value, [path for _, path in _split(coord, value.shape, str(value))[1]])
     if isinstance(value, ComposedLayout):
         return ComposedLayout(value.outer, value.offset, dice(value.inner, coord))
+    value = as_int_tuple(value)
     return _picked(value, [path for _, path in _split(coord, value, text(value))[1]], "fixes")
 
 
@@ -189,16 +219,24 @@ def _picked(value: IntTuple, paths: list[_Path], verb: str) -> IntTuple:
 
 
 def coordinates_of(shape: Any) -> list[Any]:
-    """All coordinates of a shape in colexicographic order, nested like it.
+    """All coordinates of a shape in colexicographic order, nested like it. LayoutError for more than 4 million.
 
     >>> coordinates_of((2, 2))
     [(0, 0), (1, 0), (0, 1), (1, 1)]
     """
+    shape = as_shape(shape)
+    if not comparable(product(shape), 0):
+        raise LayoutError(f"the shape {text(shape)} has {product(shape)} coordinates, too many to list",
+                          hint="ask for single ones: idx2crd(i, shape)")
+    return _all_coordinates(shape)
+
+
+def _all_coordinates(shape: IntTuple) -> list[Any]:
     if not isinstance(shape, tuple):
         return list(range(shape))
     result: list[Any] = [()]
-    for mode in modes_of(shape):
-        inner = coordinates_of(mode)
+    for mode in shape:
+        inner = _all_coordinates(mode)
         result = [(*outer, each) for each in inner for outer in result]
     return result
 
@@ -209,8 +247,8 @@ def get_flat_coord(index: Any, layout: Any) -> tuple[Any, ...]:
     >>> get_flat_coord(3, Layout(((2, 2), 4), ((1, 2), 4)))
     (3, 0)
     """
-    shape = layout.shape if isinstance(layout, Layout) else as_shape(layout)
-    modes = zip(modes_of(idx2crd(index, layout)), modes_of(shape), strict=True)
+    coords = modes_of(idx2crd(index, layout))
+    modes = zip(coords, modes_of(_shape(layout)), strict=True)
     return tuple([index_of(coord, Layout(mode)) for coord, mode in modes])
 
 
@@ -220,5 +258,9 @@ def get_1d_coord(index: Any, layout: Any) -> Any:
     >>> get_1d_coord(5, Layout((4, 8), (8, 1)))
     20
     """
-    shape = layout.shape if isinstance(layout, Layout) else as_shape(layout)
-    return index_of(idx2crd(index, layout), Layout(shape))
+    coord = idx2crd(index, layout)
+    return index_of(coord, Layout(_shape(layout)))
+
+
+def _shape(layout: Any) -> IntTuple:
+    return layout.shape if isinstance(layout, Layout) else as_shape(layout)

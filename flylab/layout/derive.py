@@ -1,17 +1,16 @@
-"""Layouts made from other layouts: compact copies, other element widths, tilings, and maps compared."""
+"""Layouts made from other layouts: compact copies, tilings, and maps compared."""
 
 from __future__ import annotations
 
-from math import gcd
 from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.algebra import of_modes
-from flylab.layout.construct import as_layout, make_ordered_layout, nested_like, size
-from flylab.layout.int_tuple import IntTuple, as_int, as_shape, compact, leaves, map_leaves, modes_of, product, text
-from flylab.layout.layout import Layout, has_basis, trusted
+from flylab.layout.construct import as_layout, make_ordered_layout, size
+from flylab.layout.int_tuple import IntTuple, as_shape, compact, congruent, map_leaves, modes_of, product, text
+from flylab.layout.layout import Layout, has_basis, trusted, with_units
 from flylab.layout.products import blocked_product
-from flylab.layout.swizzle import ComposedLayout, Swizzle
+from flylab.layout.swizzle import ComposedLayout
 
 
 def filter(layout: Layout) -> Layout:
@@ -20,20 +19,33 @@ def filter(layout: Layout) -> Layout:
     >>> filter(Layout((4, 2, 8), (0, 1, 2)))
     Layout(16, 1)
     """
-    modes = [mode for mode in as_layout(layout).modes() if mode[1] != 0]
-    return of_modes(Layout(*zip(*modes, strict=True)).modes()) if modes else trusted(1, 0)
+    held = [mode for mode in as_layout(layout).modes() if mode[1] != 0]
+    modes = list(of_modes(held).modes()) if held else []
+    return of_modes(with_units(modes, layout.stride))
 
 
 def same_map(a: Any, b: Any) -> bool:
-    """Whether both have the same index at each integer coordinate, however they nest.
+    """Whether both have the same index, or coordinate, at each integer coordinate, however they nest.
+
+    Composed layouts of different parts are compared index by index; LayoutError where they have too many.
 
     >>> same_map(Layout((4, 8), (1, 4)), Layout(32, 1)), same_map(Layout(4, 1), Layout(4, 2))
     (True, False)
     """
+    for each in (a, b):
+        if not isinstance(each, (Layout, ComposedLayout)):
+            as_layout(each)
     if size(a) != size(b):
         return False
-    if isinstance(a, Layout) and isinstance(b, Layout) and a.modes() == b.modes():
+    if not size(a):
         return True
+    if isinstance(a, Layout) and isinstance(b, Layout):
+        # A map has one form of the fewest modes, as a mode runs exactly as long as its step holds.
+        return a.modes() == b.modes() and coprofile(a) == coprofile(b)
+    if a == b:
+        return True
+    if not congruent(a(0), b(0)):
+        return False
     first, second = a.offsets(), b.offsets()
     return first.shape == second.shape and bool((first == second).all())
 
@@ -71,55 +83,6 @@ def _plain(value: Any, name: str) -> Layout:
         raise LayoutError(f"{name} of {layout}: it gives coordinates, which have no order",
                           hint="use make_layout(layout.shape) for a compact layout of its shape")
     return layout
-
-
-def recast_layout(layout: Any, old_bits: int, new_bits: int) -> Any:
-    """The layout of the same memory seen in elements of `new_bits` instead of `old_bits`.
-
-    Modes of stride 1 change their extent, other modes their stride. Raises LayoutError where whole new elements do
-    not come out.
-
-    >>> recast_layout(Layout((8, 16), (16, 1)), 16, 8), recast_layout(Layout((8, 16), (16, 1)), 8, 16)
-    (Layout((8, 32), (32, 1)), Layout((8, 8), (8, 1)))
-    """
-    old, new = as_int(old_bits, "old_bits"), as_int(new_bits, "new_bits")
-    if old < 1 or new < 1:
-        raise LayoutError(f"recast_layout from {old} to {new} bits: widths are positive", hint="give widths in bits")
-    common = gcd(old, new)
-    finer, coarser = old // common, new // common
-    if isinstance(layout, ComposedLayout):
-        if not isinstance(layout.outer, Swizzle) or layout.offset * finer % coarser:
-            raise LayoutError(f"recast_layout of {layout}: its offset or outer layout has no counterpart at {new} bits",
-                              hint="recast the inner layout before it is composed")
-        return ComposedLayout(_recast_swizzle(layout.outer, finer, coarser), layout.offset * finer // coarser,
-                              recast_layout(layout.inner, old, new))
-    layout = _plain(layout, "recast_layout")
-    parts = [_narrowed(*mode, finer) for mode in zip(leaves(layout.shape), leaves(layout.stride), strict=True)]
-    parts = [_widened(*mode, coarser, layout) for mode in parts]
-    extents, strides = zip(*parts, strict=True)
-    return Layout(nested_like(layout.shape, extents), nested_like(layout.shape, strides))
-
-
-def _narrowed(extent: int, stride: int, factor: int) -> tuple[int, int]:
-    return (extent * factor, stride) if abs(stride) == 1 else (extent, stride * factor)
-
-
-def _widened(extent: int, stride: int, factor: int, layout: Layout) -> tuple[int, int]:
-    if stride % factor == 0:
-        return extent, stride // factor
-    step = abs(stride)
-    if factor % step == 0 and extent % (factor // step) == 0:
-        return extent // (factor // step), stride // step
-    raise LayoutError(f"recast_layout of {layout}: the mode {extent}:{stride} does not fill whole elements of "
-                      f"{factor} times the width", hint="recast a layout whose unit-stride extent the factor divides")
-
-
-def _recast_swizzle(swizzle: Swizzle, finer: int, coarser: int) -> Swizzle:
-    base = swizzle.base + finer.bit_length() - coarser.bit_length()
-    if finer & (finer - 1) or coarser & (coarser - 1) or base < 0:
-        raise LayoutError(f"recast_layout: the swizzle {swizzle} would have to move bits inside an element",
-                          hint="use a swizzle with a larger base")
-    return Swizzle(swizzle.bits, base, swizzle.shift)
 
 
 def tile_to_shape(block: Any, shape: Any, order: Any = None) -> Any:

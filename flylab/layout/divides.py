@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout.algebra import composition, gaps_of, of_modes, tiled_modes
+from flylab.layout.algebra import composition, of_modes, tiled_modes
+from flylab.layout.basis import unit_stride
+from flylab.layout.complements import gaps_of
 from flylab.layout.construct import as_layout, as_tile, joined, remade, size
 from flylab.layout.int_tuple import IntTuple
 from flylab.layout.layout import Layout, trusted
@@ -33,8 +35,9 @@ def _cut(layout: Layout, tile: Any) -> _Parts:
         return _by_layout(layout, tile if isinstance(tile, Layout) else Layout(tile, 1))
     # A mode by extent:1, nearly all divides there are, needs no composition.
     count = -(-layout.shape // extent)
-    return (trusted(extent, layout.stride if extent > 1 else 0),
-            trusted(count, layout.stride * extent if count != 1 else 0), count * extent - layout.shape)
+    unit = unit_stride(layout.stride)
+    return (trusted(extent, layout.stride if extent > 1 else unit),
+            trusted(count, layout.stride * extent if count != 1 else unit), count * extent - layout.shape)
 
 
 def _by_layout(layout: Layout, tile: Layout) -> _Parts:

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout import algebra, coordinates, divides, inverse, products
-from flylab.layout.construct import as_layout, as_tile, cosize, joined, size
+from flylab.layout import algebra, complements, coordinates, divides, inverse, products
+from flylab.layout.construct import as_tile, cosize, joined, make_identity_layout, remade, size
 from flylab.layout.int_tuple import as_int_tuple, leaves, map_leaves, product, text
 from flylab.layout.layout import Layout, Mode, trusted
 from flylab.layout.notation import tile_text
+from flylab.layout.swizzle import ComposedLayout, Swizzle
+
+_Steps = Callable[..., Iterator["Step"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,12 @@ def explain(operation: str, *arguments: Any) -> Explanation:
     3. all of it spans 12, and 24 takes 2 copies -> (3,2):(2,12)
     = (3,2):(2,12)
     """
-    if operation not in _STEPS:
+    if not isinstance(operation, str) or operation not in _STEPS:
         raise LayoutError(f"there is no explanation of {operation!r}", hint="explain one of " + ", ".join(_STEPS))
     function, steps = _STEPS[operation]
+    _check_arguments(operation, function, arguments)
+    if isinstance(arguments[0], ComposedLayout):
+        steps = _of_composed(function, steps)
     done: list[Step] = []
     try:
         result = function(*arguments)
@@ -83,11 +89,40 @@ def explain(operation: str, *arguments: Any) -> Explanation:
     return Explanation(operation, arguments, tuple(done), result)
 
 
+def _check_arguments(operation: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    from inspect import signature
+
+    wanted = signature(function)
+    try:
+        wanted.bind(*arguments)
+    except TypeError:
+        names = ", ".join(wanted.parameters)
+        raise LayoutError(f"{operation} has not {len(arguments)} arguments, but ({names})",
+                          hint=f'write explain("{operation}", {names})') from None
+
+
+def _of_composed(function: Callable[..., Any], steps: _Steps) -> _Steps:
+    """The steps of an operation that a composed layout leaves to its inner layout."""
+    def whole(composed: ComposedLayout, *more: Any) -> Iterator[Step]:
+        yield Step(f"{composed.outer} o {composed.offset} stays in front of the inner layout", composed.inner)
+        yield from steps(composed.inner, *more)
+        yield Step(f"with what stays in front: {function(composed, *more)}")
+
+    return whole
+
+
 def _leaf_modes(layout: Layout) -> list[Mode]:
     return list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))
 
 
-def _coalesce(layout: Layout) -> Iterator[Step]:
+def _coalesce(layout: Layout, profile: Any = None) -> Iterator[Step]:
+    if isinstance(profile, (tuple, list)):
+        parts = [algebra.coalesce(*pair) for pair in zip(layout, profile, strict=False)]
+        for mode, part in zip(layout, parts, strict=False):
+            yield Step(f"the mode {mode} by itself", part)
+        yield Step("side by side, with the modes that the profile does not name",
+                   remade(layout, parts + list(layout)[len(parts):]))
+        return
     modes: list[Mode] = []
     for extent, stride in _leaf_modes(layout):
         if extent == 1:
@@ -105,9 +140,15 @@ def _coalesce(layout: Layout) -> Iterator[Step]:
                 modes.append((extent, stride))
                 why = f"{extent}:{stride} does not go on where {before}:{step} ends, at {end}: a new mode"
         yield Step(why, algebra.of_modes(modes))
+    whole = algebra.coalesce(layout)
+    if whole != algebra.of_modes(modes):
+        yield Step("a unit mode for each mode of the coordinates that is always 0", whole)
 
 
-def _composition(outer: Layout, inner: Any) -> Iterator[Step]:
+def _composition(outer: Any, inner: Any) -> Iterator[Step]:
+    if isinstance(outer, Swizzle):
+        yield Step(f"a swizzle is no layout: it stays in front as {algebra.composition(outer, inner)}")
+        return
     if not isinstance(inner, Layout):
         tile = as_tile(inner)
         for mode, each in algebra.tiled_modes(outer, tile if isinstance(tile, tuple) else (tile,)):
@@ -117,10 +158,13 @@ def _composition(outer: Layout, inner: Any) -> Iterator[Step]:
     for extent, stride in _leaf_modes(inner):
         part = algebra.composition(outer, trusted(extent, stride if extent > 1 else 0))
         yield Step(f"the inner mode {extent}:{stride} walks the outer layout in steps of {stride}", part)
-    yield Step("nest the parts like the inner layout", algebra.composition(outer, inner))
+    result = algebra.composition(outer, inner)
+    yield Step("nest the parts like the inner layout", result)
+    if not size(inner):
+        return
     last = map_leaves(lambda extent: max(extent - 1, 0), inner.shape)
-    index = inner(last)
-    yield Step(f"so coordinate {text(last)}, which the inner layout maps to {text(index)}, has {text(outer(index))}")
+    yield Step(f"so coordinate {text(last)}, which the inner layout maps to {text(inner(last))}, has "
+               f"{text(result(product(inner.shape) - 1))}")
 
 
 def _complement(layout: Layout, target: Any = 1) -> Iterator[Step]:
@@ -138,7 +182,7 @@ def _complement(layout: Layout, target: Any = 1) -> Iterator[Step]:
         span = stride * extent if stride else span
     wanted = product(as_int_tuple(target, "target"))
     yield Step(f"all of it spans {span}, and {wanted} takes {-(-wanted // span)} copies",
-               algebra.complement(layout, target))
+               complements.complement(layout, target))
 
 
 def _logical_divide(layout: Layout, divisor: Any) -> Iterator[Step]:
@@ -149,7 +193,7 @@ def _logical_divide(layout: Layout, divisor: Any) -> Iterator[Step]:
             yield Step(f"the mode {mode} {done}", divides.logical_divide(mode, each))
     elif tile is not None:
         tile = tile if isinstance(tile, Layout) else Layout(tile, 1)
-        rest = algebra.complement(tile, size(layout))
+        rest = complements.complement(tile, size(layout))
         yield Step(f"what the tile {tile} leaves out of {size(layout)} elements, its complement", rest)
         yield Step("tile and rest side by side", joined([tile, rest]))
         yield Step(f"composed with {layout}", divides.logical_divide(layout, tile))
@@ -164,8 +208,11 @@ def _logical_product(block: Layout, tiler: Any) -> Iterator[Step]:
         for mode, each in algebra.tiled_modes(block, tile):
             yield Step(f"the mode {mode} repeated by {tile_text(each)}", products.logical_product(mode, each))
         return
+    if tile is None:
+        yield Step("it is not repeated", block)
+        return
     tile = tile if isinstance(tile, Layout) else Layout(tile, 1)
-    gaps, span = algebra.gaps_of(block)
+    gaps, span = complements.gaps_of(block)
     free = algebra.of_modes([*gaps, (max(cosize(tile), 2), span)])
     yield Step(f"copies of {block} can begin where they meet no other: in its gaps, then every {span}", free)
     yield Step(f"take those that {tile} names", products.logical_product(block, tile)[1])
@@ -187,16 +234,25 @@ def _right_inverse(layout: Layout) -> Iterator[Step]:
 
 def _left_inverse(layout: Layout) -> Iterator[Step]:
     placed = inverse.placed_modes(layout, "left_inverse")
-    for (stride, extent, step), above in zip(placed, [mode[0] for mode in placed[1:]] + [0], strict=True):
+    for i, (stride, extent, step) in enumerate(placed):
+        above = placed[i + 1][0] if i + 1 < len(placed) else 0
         room = above // stride if above else extent
         yield Step(f"indices in steps of {stride} are the coordinate of {extent}:{stride}, which counts {step}; "
                    f"there is room for {room} before the next mode", trusted(room, step))
     yield Step("by stride, with what lies below the first at 0", inverse.left_inverse(layout))
 
 
-def _crd2idx(coord: Any, layout: Layout) -> Iterator[Step]:
-    full = coord if isinstance(coord, (tuple, list)) else coordinates.idx2crd(coord, as_layout(layout).shape)
-    if full != coord:
+def _crd2idx(coord: Any, layout: Any) -> Iterator[Step]:
+    if isinstance(layout, ComposedLayout):
+        yield from _crd2idx(coord, layout.inner)
+        yield Step(f"the offset {text(layout.offset)} is added, and {layout.outer} maps that to {text(layout(coord))}")
+        return
+    if isinstance(layout, Swizzle):
+        yield Step(f"{layout} reads the bits {layout.mask:#x} and gives {layout(coord)}")
+        return
+    layout = layout if isinstance(layout, Layout) else Layout(layout)
+    full = coord if isinstance(coord, (tuple, list)) else make_identity_layout(layout.shape)(coord)
+    if full is not coord and isinstance(full, tuple):
         yield Step(f"{text(coord)} counts colexicographically to {text(full)}")
     for i, mode in enumerate(layout):
         part = full[i] if isinstance(full, (tuple, list)) else full
@@ -204,10 +260,10 @@ def _crd2idx(coord: Any, layout: Layout) -> Iterator[Step]:
     yield Step(f"their sum is {text(coordinates.crd2idx(coord, layout))}")
 
 
-_STEPS: dict[str, tuple[Callable[..., Any], Callable[..., Iterator[Step]]]] = {
+_STEPS: dict[str, tuple[Callable[..., Any], _Steps]] = {
     "coalesce": (algebra.coalesce, _coalesce),
     "composition": (algebra.composition, _composition),
-    "complement": (algebra.complement, _complement),
+    "complement": (complements.complement, _complement),
     "logical_divide": (divides.logical_divide, _logical_divide),
     "logical_product": (products.logical_product, _logical_product),
     "right_inverse": (inverse.right_inverse, _right_inverse),

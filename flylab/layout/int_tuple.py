@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 from flylab.errors import LayoutError
+from flylab.layout.runtime import index_leaf
 
+DEEPEST = 100  # levels of nesting; no layout that means anything comes near
+MOST_MODES = 1 << 16  # of what is made from a number, such as the coordinates of E(number)
 IntTuple = Any  # int | tuple[IntTuple, ...]; a recursive alias costs mypy more than it says
 
 
@@ -31,10 +35,10 @@ def as_int(value: Any, what: str = "value") -> int:
     raise LayoutError(f"{what} {value!r} is not an integer", hint="give a Python int, or a (nested) tuple of ints")
 
 
-def as_int_tuple(value: Any, what: str = "value") -> IntTuple:
+def as_int_tuple(value: Any, what: str = "value", levels: int = DEEPEST) -> IntTuple:
     """`value` as a plain nested tuple of Python ints; lists become tuples, numpy integers become ints.
 
-    Raises LayoutError for a leaf that is no integer and for an empty tuple.
+    Raises LayoutError for a leaf that is no integer, an empty tuple, and more than `levels` levels.
 
     >>> as_int_tuple([4, (2, 8)])
     (4, (2, 8))
@@ -44,8 +48,20 @@ def as_int_tuple(value: Any, what: str = "value") -> IntTuple:
     if isinstance(value, (tuple, list)):
         if not value:
             raise LayoutError(f"{what} () is empty", hint="give at least one mode, for example 1")
-        return tuple([as_int_tuple(item, what) for item in value])
+        below = level_below(levels, what)
+        return tuple([as_int_tuple(item, what, below) for item in value])
     return as_int(value, what)
+
+
+def level_below(levels: int, what: str) -> int:
+    """One level of nesting less; LayoutError where none is left, as in a list that holds itself.
+
+    >>> level_below(100, "shape")
+    99
+    """
+    if not levels:
+        raise LayoutError(f"{what} nests deeper than {DEEPEST} levels", hint="use fewer levels, and no list in itself")
+    return levels - 1
 
 
 def as_shape(value: Any, what: str = "shape") -> IntTuple:
@@ -57,37 +73,59 @@ def as_shape(value: Any, what: str = "shape") -> IntTuple:
     if type(value) is int and value >= 0:
         return value
     shape = as_int_tuple(value, what)
-    for extent in leaves(shape):
-        if extent < 0:
-            raise LayoutError(f"{what} {text(shape)} has the negative extent {extent}", hint="extents are 0 or more")
+    for extent in shape if isinstance(shape, tuple) else (shape,):
+        if (extent if type(extent) is int else min(leaves(extent))) < 0:
+            least = min(leaves(extent))
+            raise LayoutError(f"{what} {text(shape)} has the negative extent {least}", hint="extents are 0 or more")
     return shape
 
 
-def text(value: Any) -> str:
-    """The text of a nested tuple, without spaces; `*` stands for None.
+def text(value: Any, levels: int = DEEPEST) -> str:
+    """The text of a nested tuple, without spaces; `*` stands for None, `...` for what lies deeper than `levels`.
 
     >>> text((9, (4, None)))
     '(9,(4,*))'
     """
     if isinstance(value, (tuple, list)):
-        return "(" + ",".join(map(text, value)) + ")"
+        inner = [text(item, levels - 1) for item in value] if levels else ["..."]
+        return "(" + ",".join(inner) + ")"
     return "*" if value is None else str(value)
 
 
-def leaves(value: IntTuple) -> Iterator[Any]:
+def shown(value: Any) -> str:
+    """Any argument as a message shows it: tuples and lists as text, the rest by repr.
+
+    >>> shown([4, (2, 8)]), shown("4")
+    ('(4,(2,8))', "'4'")
+    """
+    return text(value) if isinstance(value, (tuple, list)) else repr(value)
+
+
+def levels_of(value: IntTuple) -> int:
+    """How deep tuples nest: 0 for a leaf.
+
+    >>> levels_of((8, (4, 2)))
+    2
+    """
+    return 1 + max(map(levels_of, value)) if isinstance(value, tuple) else 0
+
+
+def leaves(value: IntTuple, levels: int = DEEPEST) -> Iterator[Any]:
     """The leaves, from left to right.
 
     >>> list(leaves((9, (4, 8))))
     [9, 4, 8]
     """
     if isinstance(value, tuple):
+        if not levels:
+            level_below(levels, "tuple")
         for item in value:
-            yield from leaves(item)
+            yield from leaves(item, levels - 1)
     else:
         yield value
 
 
-def product(value: IntTuple) -> int:
+def product(value: IntTuple, levels: int = DEEPEST) -> int:
     """The product of the leaves.
 
     >>> product((3, (2, 5)))
@@ -95,9 +133,11 @@ def product(value: IntTuple) -> int:
     """
     if type(value) is int:
         return value
+    if not levels:
+        level_below(levels, "tuple")
     result = 1
-    for item in value:
-        result *= item if type(item) is int else product(item)
+    for item in value if type(value) is tuple else modes_of(as_int_tuple(value)):
+        result *= item if type(item) is int else product(item, levels - 1)
     return result
 
 
@@ -110,14 +150,16 @@ def modes_of(value: IntTuple) -> tuple[IntTuple, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def congruent(a: IntTuple, b: IntTuple) -> bool:
+def congruent(a: IntTuple, b: IntTuple, levels: int = DEEPEST) -> bool:
     """Whether both nest alike.
 
     >>> congruent((9, (4, 8)), (1, (2, 3))), congruent((9, 4), 1)
     (True, False)
     """
     if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(congruent, a, b))
+        if not levels:
+            level_below(levels, "tuple")
+        return len(a) == len(b) and all(map(congruent, a, b, repeat(levels - 1)))
     return not isinstance(a, tuple) and not isinstance(b, tuple)
 
 
@@ -211,7 +253,21 @@ def make_coord(*coords: Any) -> Any:
     >>> make_coord(None, 3)
     (None, 3)
     """
-    def plain(value: Any) -> Any:
-        return tuple(map(plain, value)) if isinstance(value, (tuple, list)) else value
+    return as_profile(_pack(coords), "coordinate", index_leaf)
 
-    return plain(_pack(coords))
+
+def as_profile(value: Any, what: str, leaf: Callable[[Any], Any], levels: int = DEEPEST) -> Any:
+    """`value` as plain nested tuples; its leaves are None or what `leaf` makes of them, None where it refuses.
+
+    >>> as_profile([None, [1]], "profile", as_int)
+    (None, (1,))
+    """
+    if isinstance(value, (tuple, list)):
+        if not value:
+            raise LayoutError(f"{what} () is empty", hint="give at least one mode")
+        below = level_below(levels, what)
+        return tuple([as_profile(item, what, leaf, below) for item in value])
+    result = None if value is None else leaf(value)
+    if value is not None and result is None:
+        raise LayoutError(f"the {what} holds {shown(value)}, which is not an integer", hint="give a Python int")
+    return result

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from flylab.errors import LayoutError
-from flylab.layout.algebra import colliding, composition, of_modes
-from flylab.layout.basis import Basis
+from flylab.layout.algebra import composition, of_modes
+from flylab.layout.complements import colliding
 from flylab.layout.construct import as_layout, size
 from flylab.layout.int_tuple import IntTuple, product, text
-from flylab.layout.layout import Layout, Mode
+from flylab.layout.layout import Layout, Mode, has_basis
 from flylab.layout.products import raked_product
 
 
@@ -19,10 +19,10 @@ def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
     """
     placed = []
     step = 1
-    for extent, stride in as_layout(layout).modes():
-        if isinstance(stride, Basis):
-            raise LayoutError(f"{name} of {layout}: it gives coordinates, not indices",
-                              hint="invert a layout with integer strides")
+    if has_basis(as_layout(layout).stride):
+        raise LayoutError(f"{name} of {layout}: it gives coordinates, not indices",
+                          hint="invert a layout with integer strides")
+    for extent, stride in layout.modes():
         if not extent:
             raise LayoutError(f"{name} of {layout}: it has no elements", hint="give extents of 1 or more")
         if stride:

@@ -2,18 +2,30 @@
 
 Coordinates are colexicographic: the first mode runs fastest. An integer coordinate of a nested layout is unfolded
 over its modes, and the last mode of more than one element is not bounded: that is how a layout extends past its end.
-Unit modes have stride 0, the canonical form; `==` compares the structure.
+Unit modes have stride 0, the canonical form, or in a layout of coordinates the unit of the coordinate's mode that they
+are; `==` compares the structure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any
 
 from flylab.errors import LayoutError
-from flylab.layout.basis import Basis, add, as_stride, coordinate, scaled
-from flylab.layout.int_tuple import IntTuple, as_shape, compact, congruent, leaves, modes_of, product, text
+from flylab.layout.basis import Basis, as_stride, coordinate, unit_stride
+from flylab.layout.int_tuple import (
+    IntTuple,
+    as_int,
+    as_shape,
+    compact,
+    congruent,
+    leaves,
+    modes_of,
+    product,
+    shown,
+    text,
+)
+from flylab.layout.runtime import add, index_leaf, is_array, scaled
 
 if TYPE_CHECKING:
     import numpy
@@ -40,7 +52,7 @@ class Layout:
     overcover: IntTuple
     """Of the result of a divide: how many elements too many each divided mode covers; 0 elsewhere. No part of `==`."""
 
-    def __init__(self, shape: Any, stride: Any = None):
+    def __new__(cls, shape: Any, stride: Any = None) -> Layout:
         shape = as_shape(shape)
         if stride is None:
             stride = compact(shape)
@@ -49,12 +61,12 @@ class Layout:
             if not congruent(shape, stride):
                 raise LayoutError(f"shape {text(shape)} and stride {text(stride)} do not nest alike",
                                   hint="give one stride for each extent, nested like the shape")
-        _set_shape(self, shape)
-        _set_stride(self, _canonical(shape, stride))
-        _set_overcover(self, 0)
+        return trusted(shape, _canonical(shape, stride))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Any = None) -> None:
         raise AttributeError("a Layout cannot be changed; make a new one")
+
+    __delattr__ = __setattr__
 
     def __reduce__(self) -> Any:
         return trusted, (self.shape, self.stride, self.overcover)
@@ -87,7 +99,8 @@ class Layout:
                 return index_of(index, self)
             rest, digit = divmod(rest, extent)
             total += digit * stride
-        if modes and type(modes[-1][1]) is int:
+        # A last stride of 0 may stand beside unit modes that give coordinates.
+        if modes and type(modes[-1][1]) is int and modes[-1][1]:
             return total + rest * modes[-1][1]
         return index_of(index, self)
 
@@ -104,35 +117,23 @@ class Layout:
             return self._coalesced
 
     def offsets(self) -> numpy.ndarray:
-        """All indices in colexicographic order of the coordinates, as int64; one row each if they are coordinates.
+        """All indices in colexicographic order of the coordinates; one row each if they are coordinates.
+
+        The array is int64, or holds Python ints (dtype object) where 64 bits do not. Raises LayoutError for more than
+        16 million numbers.
 
         >>> Layout((2, 3), (3, 1)).offsets().tolist()
         [0, 3, 1, 4, 2, 5]
         """
-        import numpy as np
+        from flylab.layout import arrays
 
         if has_basis(self.stride):
-            return self._coordinates()
-        total = np.zeros(1, dtype=np.int64)
-        for extent, stride in self.modes():
-            steps = np.arange(extent, dtype=np.int64) * stride
-            total = (steps[:, None] + total).reshape(-1)
-        return total
-
-    def _coordinates(self) -> numpy.ndarray:
-        import numpy as np
-
-        units = {stride.path: Basis(1, stride.path) for stride in leaves(self.stride) if type(stride) is Basis}
-        origin = [(0, unit) for unit in units.values()]
-        columns = np.zeros((product(self.shape), len(list(leaves(coordinate(origin))))), dtype=np.int64)
-        for path, unit in units.items():
-            # The column of a mode is where a coordinate that is 1 there and 0 elsewhere has its 1.
-            column = list(leaves(coordinate([*origin, (1, unit)]))).index(1)
-            columns[:, column] = trusted(self.shape, _scales(self.stride, path)).offsets()
-        return columns
+            return arrays.stacked(arrays.coordinates(self), product(self.shape))
+        return arrays.listed(self)
 
     def __getitem__(self, index: int) -> Layout:
         modes = len(self)
+        index = as_int(index, "mode")
         if not -modes <= index < modes:
             raise LayoutError(f"layout {self} has {modes} modes, so there is no mode {index}",
                               hint=f"use an index from 0 to {modes - 1}")
@@ -167,7 +168,7 @@ _set_shape = vars(Layout)["shape"].__set__
 _set_stride = vars(Layout)["stride"].__set__
 _set_overcover = vars(Layout)["overcover"].__set__
 _set_coalesced = vars(Layout)["_coalesced"].__set__
-_new = Layout.__new__
+_new = object.__new__
 
 
 def trusted(shape: IntTuple, stride: IntTuple, overcover: IntTuple = 0) -> Layout:
@@ -185,16 +186,8 @@ def trusted(shape: IntTuple, stride: IntTuple, overcover: IntTuple = 0) -> Layou
 
 def _canonical(shape: IntTuple, stride: IntTuple) -> IntTuple:
     if type(shape) is int:
-        # A basis stride stays: it says how many modes the coordinates have.
-        return 0 if shape == 1 and type(stride) is int else stride
+        return unit_stride(stride) if shape == 1 else stride
     return tuple(map(_canonical, shape, stride))
-
-
-def _scales(stride: IntTuple, path: tuple[int, ...]) -> IntTuple:
-    """The scales of the basis strides at `path`, and 0 for all others."""
-    if isinstance(stride, tuple):
-        return tuple([_scales(mode, path) for mode in stride])
-    return stride.scale if type(stride) is Basis and stride.path == path else 0
 
 
 def has_basis(stride: IntTuple) -> bool:
@@ -204,6 +197,27 @@ def has_basis(stride: IntTuple) -> bool:
     False
     """
     return any(map(has_basis, stride)) if type(stride) is tuple else type(stride) is Basis
+
+
+def paths_of(stride: IntTuple) -> list[tuple[int, ...]]:
+    """Where the basis strides point, each mode of the coordinates once.
+
+    >>> paths_of((Basis(1, (1,)), (Basis(4, (1,)), 0)))
+    [(1,)]
+    """
+    return list(dict.fromkeys([step.path for step in leaves(stride) if type(step) is Basis]))
+
+
+def with_units(modes: list[Mode], stride: IntTuple) -> list[Mode]:
+    """`modes`, and a unit mode for each mode of the coordinates of `stride` that they do not name.
+
+    >>> with_units([(8, Basis(1, (0,)))], (Basis(1, (0,)), Basis(1, (1,))))
+    [(8, E(0)), (1, E(1))]
+    """
+    if not has_basis(stride):
+        return modes
+    named = set(paths_of(tuple([step for _, step in modes])))
+    return modes + [(1, Basis(1, path)) for path in paths_of(stride) if path not in named]
 
 
 def merged(shape: IntTuple, stride: IntTuple) -> tuple[Mode, ...]:
@@ -271,7 +285,7 @@ def _collect(coord: Any, shape: IntTuple, stride: IntTuple, terms: list[tuple[An
         terms.append((coord, modes[-1][1]))
 
 
-def coordinate_leaf(coord: Any, layout: Layout) -> Any:
+def coordinate_leaf(coord: Any, layout: Any) -> Any:
     """One number of a coordinate: a Python int, or a runtime value as it is; None, floats and text are refused.
 
     >>> coordinate_leaf(3, Layout(8, 1))
@@ -282,9 +296,11 @@ def coordinate_leaf(coord: Any, layout: Layout) -> Any:
     if coord is None:
         raise LayoutError(f"a coordinate with None stands for a whole mode of {layout}, not for one index",
                           hint="use slice(layout, coord) to keep that mode")
-    if not isinstance(coord, (bool, str, bytes, Layout)):
-        if isinstance(coord, Integral):
-            return int(coord)
-        if not isinstance(coord, Number):
-            return coord
-    raise LayoutError(f"{coord!r} is not a coordinate of layout {layout}", hint="coordinates are integers")
+    leaf = index_leaf(coord)
+    if leaf is None:
+        raise LayoutError(f"{shown(coord)} is not a coordinate of layout {layout}", hint="coordinates are integers")
+    if is_array(leaf):
+        from flylab.layout.arrays import exact
+
+        return exact(leaf, layout)
+    return leaf

@@ -7,7 +7,18 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.construct import as_layout
-from flylab.layout.int_tuple import IntTuple, as_int, as_int_tuple, map_leaves, modes_of, text
+from flylab.layout.int_tuple import (
+    DEEPEST,
+    MOST_MODES,
+    IntTuple,
+    as_int,
+    as_int_tuple,
+    as_profile,
+    levels_of,
+    map_leaves,
+    modes_of,
+    text,
+)
 from flylab.layout.layout import Layout, trusted
 from flylab.layout.swizzle import ComposedLayout
 
@@ -20,7 +31,9 @@ def _each(value: Any, change: Callable[[_Modes], _Modes]) -> Any:
         return ComposedLayout(value.outer, value.offset, _each(value.inner, change))
     if isinstance(value, Layout):
         return trusted(change(modes_of(value.shape)), change(modes_of(value.stride)))
-    return change(modes_of(value if isinstance(value, tuple) else as_int_tuple(value)))
+    # Strides and coordinates have modes, too: only the levels of a tuple are checked.
+    checked = as_profile(value, "tuple", lambda leaf: leaf) if isinstance(value, tuple) else as_int_tuple(value)
+    return change(modes_of(checked))
 
 
 def select(value: Any, indices: Sequence[int]) -> Any:
@@ -29,7 +42,10 @@ def select(value: Any, indices: Sequence[int]) -> Any:
     >>> select((4, 8, 16), [0, 2]), select(Layout((4, 8, 16), (1, 4, 32)), [2, 0])
     ((4, 16), Layout((16, 4), (32, 1)))
     """
-    picks = [as_int(index, "mode") for index in indices]
+    try:
+        picks = [as_int(index, "mode") for index in indices]
+    except TypeError:
+        raise LayoutError(f"{indices!r} is no list of modes", hint="give a list, for example [0, 2]") from None
 
     def change(modes: _Modes) -> _Modes:
         for index in picks:
@@ -77,6 +93,8 @@ def group(value: Any, begin: int, end: int = -1) -> Any:
     """
     def change(modes: _Modes) -> _Modes:
         first, last = _checked_range(value, begin, end, len(modes))
+        if levels_of(modes[first:last]) >= DEEPEST:
+            raise LayoutError(f"group of modes {DEEPEST} levels deep would nest deeper", hint="use fewer levels")
         return (*modes[:first], modes[first:last], *modes[last:])
 
     return _each(value, change)
@@ -114,7 +132,10 @@ def _extended(base: Any, elem: Any, n: int | None, put: Callable[[_Modes, _Modes
 def _missing(base: Any, count: int, n: int | None) -> int:
     if n is None:
         return 1
-    if as_int(n, "n") < count:
+    n = as_int(n, "n")
+    if n > MOST_MODES:
+        raise LayoutError(f"{n} modes are more than the {MOST_MODES} that are made at once", hint="give a smaller n")
+    if n < count:
         raise LayoutError(f"{_shown(base)} has {count} modes already, more than {n}", hint=f"give n of {count} or more")
     return n - count
 

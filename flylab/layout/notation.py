@@ -7,11 +7,12 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
+from flylab.layout.int_tuple import DEEPEST
 from flylab.layout.layout import Layout
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
-_TOKEN = re.compile(r"\s*(-?\d{1,100}(?:E\d{1,9})*|S<\s*\d+\s*,\s*\d+\s*,\s*-?\d+\s*>|[(),:*|\[\]o])")
-_DEEPEST = 100  # brackets open at once; no layout that means anything comes near
+_TOKEN = re.compile(r"\s*(-?[0-9]{1,100}(?:E[0-9]{1,9})*"
+                    r"|S<\s*[0-9]{1,9}\s*,\s*[0-9]{1,9}\s*,\s*-?[0-9]{1,9}\s*>|[(),:*|\[\]o])")
 
 
 class _Reader:
@@ -49,7 +50,7 @@ class _Reader:
         return token
 
     def items(self, read: Any, separator: str, close: str) -> tuple[Any, ...]:
-        if self.open == _DEEPEST:
+        if self.open == DEEPEST:
             raise self.error(self.place())
         self.open += 1
         self.take()
@@ -66,7 +67,7 @@ class _Reader:
         if token == "*":
             self.take()
             return None
-        if not re.match(r"-?\d", token):
+        if not token.strip("-")[:1].isdigit():
             raise self.error(self.place())
         number, *path = self.take().split("E")
         return Basis(int(number), tuple(map(int, path))) if path else int(number)
@@ -81,6 +82,8 @@ class _Reader:
         if self.peek() != ":":
             return value
         self.take()
+        if self.peek() == "*":
+            raise self.error(self.place())
         return Layout(value, self.int_tuple())
 
     def whole(self) -> Any:
@@ -116,12 +119,13 @@ def parse(source: str) -> Any:
     return _Reader(source).whole()
 
 
-def tile_text(tile: Any) -> str:
-    """The text of a tile, with `|` between modes and `*` for None.
+def tile_text(tile: Any, levels: int = DEEPEST) -> str:
+    """The text of a tile, with `|` between modes, `*` for None, and `...` for what lies deeper than `levels`.
 
     >>> tile_text((Layout(4, 2), (2, None)))
     '[4:2|[2|*]]'
     """
-    if isinstance(tile, tuple):
-        return "[" + "|".join(map(tile_text, tile)) + "]"
+    if isinstance(tile, (tuple, list)):
+        inner = [tile_text(each, levels - 1) for each in tile] if levels else ["..."]
+        return "[" + "|".join(inner) + "]"
     return "*" if tile is None else str(tile)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.layout.algebra import composition, gaps_of, of_modes, tiled_modes
+from flylab.layout.algebra import composition, of_modes, tiled_modes
+from flylab.layout.complements import gaps_of
 from flylab.layout.construct import as_layout, as_tile, cosize, joined, remade
 from flylab.layout.layout import Layout, trusted
 from flylab.layout.swizzle import ComposedLayout

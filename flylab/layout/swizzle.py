@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import add_coordinates
-from flylab.layout.int_tuple import IntTuple, as_int
-from flylab.layout.layout import Layout
+from flylab.layout.int_tuple import IntTuple, as_int, as_profile, leaves, map_leaves, product, shown, text
+from flylab.layout.layout import Layout, has_basis
+from flylab.layout.runtime import BITWISE, index_leaf, is_array
 
 if TYPE_CHECKING:
     import numpy
 
 
-@dataclass(frozen=True, slots=True)
+_BITS = 64  # of an index; what a swizzle reads and changes lies in them
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Swizzle:
     """S<bits, base, shift>: `bits` bits at position base + shift are exclusive-ored into the bits at `base`.
 
-    A negative shift takes the lower bits into the higher. Raises LayoutError for negative bits or base and for bit
-    fields that overlap (|shift| < bits).
+    A negative shift takes the lower bits into the higher. Raises LayoutError for negative bits or base, for bit
+    fields that overlap (|shift| < bits), and for bits beyond the 64 of an index.
 
     >>> swizzle = Swizzle(3, 3, 3)
     >>> str(swizzle), swizzle(197)
@@ -30,15 +34,25 @@ class Swizzle:
     base: int
     shift: int
 
-    def __post_init__(self) -> None:
-        for name in ("bits", "base", "shift"):
-            object.__setattr__(self, name, as_int(getattr(self, name), f"{name} of a swizzle"))
+    def __new__(cls, bits: int, base: int, shift: int) -> Swizzle:
+        self = object.__new__(cls)
+        for name, value in (("bits", bits), ("base", base), ("shift", shift)):
+            object.__setattr__(self, name, as_int(value, f"{name} of a swizzle"))
+        self._check()
+        return self
+
+    def __reduce__(self) -> Any:
+        return Swizzle, (self.bits, self.base, self.shift)
+
+    def _check(self) -> None:
         if self.bits < 0 or self.base < 0:
             raise LayoutError(f"{self} has a negative number of bits or a negative base",
                               hint="bits and base are 0 or more")
         if abs(self.shift) < self.bits:
             raise LayoutError(f"{self}: the {self.bits} bits read and the {self.bits} bits changed overlap",
                               hint=f"give a shift of at least {self.bits}")
+        if self.base + self.bits + abs(self.shift) > _BITS:
+            raise LayoutError(f"{self} reaches past bit {_BITS} of an index", hint="give a smaller base or shift")
 
     @classmethod
     def get(cls, bits: int, base: int, shift: int) -> Swizzle:
@@ -56,18 +70,33 @@ class Swizzle:
 
     def __call__(self, index: Any) -> Any:
         """The index with its bits exclusive-ored; ints, numpy arrays and runtime values with `&`, `^`, `<<`, `>>`."""
+        if type(index) is not int:
+            index = self._checked(index)
         if not self.bits:
             return index
         picked = index & self.mask
         return index ^ (picked >> self.shift if self.shift >= 0 else picked << -self.shift)
 
+    def _checked(self, index: Any) -> Any:
+        leaf = index_leaf(index, BITWISE)
+        if leaf is None:
+            raise LayoutError(f"{shown(index)} is not an index that {self} could change", hint="give an integer")
+        if is_array(leaf):
+            from flylab.layout.arrays import dtype_for, furthest
+
+            return leaf.astype(dtype_for(2 * max(furthest(leaf), 1 << self.base + self.bits + abs(self.shift))))
+        return leaf
+
     def __str__(self) -> str:
         return f"S<{self.bits},{self.base},{self.shift}>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ComposedLayout:
     """outer(offset + inner(coord)), where outer is a Swizzle or a Layout, and inner a Layout.
+
+    The offset is an int, a coordinate of the outer layout, or a runtime value. An inner layout that gives coordinates
+    takes an outer layout of such coordinates; LayoutError for a swizzle, which has no coordinates.
 
     >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)))
     >>> str(tile), tile((3, 5))
@@ -78,13 +107,41 @@ class ComposedLayout:
     offset: Any
     inner: Layout
 
-    def __post_init__(self) -> None:
+    def __new__(cls, outer: Any, offset: Any, inner: Layout) -> ComposedLayout:
+        self = object.__new__(cls)
+        offset = as_profile(offset, "offset", index_leaf)
+        for name, value in (("outer", outer), ("offset", offset), ("inner", inner)):
+            object.__setattr__(self, name, value)
+        self._check()
+        return self
+
+    def __reduce__(self) -> Any:
+        return ComposedLayout, (self.outer, self.offset, self.inner)
+
+    def _check(self) -> None:
         if not isinstance(self.outer, (Swizzle, Layout, ComposedLayout)):
             raise LayoutError(f"the outer part {self.outer!r} is neither a Swizzle nor a Layout",
                               hint="write ComposedLayout(outer, offset, inner)")
         if not isinstance(self.inner, Layout):
             raise LayoutError(f"the inner part {self.inner!r} is not a Layout",
                               hint="write ComposedLayout(outer, offset, inner)")
+        if any([number is None or is_array(number) for number in leaves(self.offset)]):
+            raise LayoutError(f"the offset {shown(self.offset)} is not one place", hint="give an int or a coordinate")
+        coordinates = has_basis(self.inner.stride)
+        if isinstance(self.offset, tuple) and not coordinates and any(leaves(self.inner.stride)):
+            raise LayoutError(f"the offset {text(self.offset)} is a coordinate, and {self.inner} gives indices",
+                              hint="give an int as offset")
+        if coordinates or isinstance(self.offset, tuple):
+            self._check_coordinates()
+
+    def _check_coordinates(self) -> None:
+        """Refuses an outer part that does not take the coordinates it is given."""
+        known = map_leaves(lambda number: number if type(number) is int else 0, self.offset)
+        first = add_coordinates(known, self.inner(map_leaves(lambda _: 0, self.inner.shape)))
+        if isinstance(self.outer, Swizzle):
+            raise LayoutError(f"{self.outer} changes bits of an index, and {self.inner} gives coordinates, such as "
+                              f"{text(first)}", hint="put a layout between them: composition(layout, inner)")
+        self.outer(first)
 
     @property
     def shape(self) -> IntTuple:
@@ -93,7 +150,15 @@ class ComposedLayout:
 
     def __call__(self, *coord: Any) -> Any:
         """The index at a coordinate."""
-        return self.outer(add_coordinates(self.offset, self.inner(*coord)))
+        return self._at(self.inner(*coord))
+
+    def _at(self, index: Any) -> Any:
+        """What lies at an index or coordinate that the inner layout gives."""
+        if type(index) is not int and any([is_array(number) for number in leaves(index)]):
+            from flylab.layout.arrays import roomy
+
+            index = roomy(index, self.offset)
+        return self.outer(add_coordinates(self.offset, index))
 
     def __getitem__(self, index: int) -> ComposedLayout:
         return ComposedLayout(self.outer, self.offset, self.inner[index])
@@ -102,12 +167,19 @@ class ComposedLayout:
         return len(self.inner)
 
     def offsets(self) -> numpy.ndarray:
-        """All indices in colexicographic order of the coordinates, as int64.
+        """All indices in colexicographic order of the coordinates, as `Layout.offsets` gives them.
 
         >>> ComposedLayout(Swizzle(1, 0, 1), 0, Layout(4, 1)).offsets().tolist()
         [0, 1, 3, 2]
         """
-        return map_indices(self.outer, self.inner.offsets() + self.offset)
+        from flylab.layout import arrays
+
+        for number in leaves(self.offset):
+            if type(number) is not int:
+                raise LayoutError(f"the offset of {self} is known only while its kernel runs",
+                                  hint="list the inner layout, or call this one with a coordinate")
+        listed = arrays.coordinates if has_basis(self.inner.stride) else arrays.listed
+        return arrays.stacked(self._at(listed(self.inner)), product(self.shape))
 
     def __str__(self) -> str:
         return f"{self.outer} o {self.offset} o {self.inner}"
@@ -116,27 +188,6 @@ class ComposedLayout:
         from flylab.viz.layout_view import bundle
 
         return bundle(self, include, exclude)
-
-
-def map_indices(layout: Any, indices: numpy.ndarray) -> numpy.ndarray:
-    """`layout` (a Swizzle, Layout or ComposedLayout) at each integer coordinate of an array.
-
-    >>> import numpy as np
-    >>> map_indices(Layout((2, 2), (1, 8)), np.arange(4)).tolist()
-    [0, 1, 8, 9]
-    """
-    import numpy as np
-
-    if isinstance(layout, Swizzle):
-        return layout(indices)  # type: ignore[no-any-return]
-    if isinstance(layout, ComposedLayout):
-        return map_indices(layout.outer, map_indices(layout.inner, indices) + layout.offset)
-    total = np.zeros_like(indices)
-    modes = layout.modes()
-    for extent, stride in modes[:-1]:
-        total += indices % extent * stride
-        indices = indices // extent
-    return total + indices * modes[-1][1] if modes else total
 
 
 def make_composed_layout(outer: Any, *rest: Any) -> ComposedLayout:
@@ -148,6 +199,6 @@ def make_composed_layout(outer: Any, *rest: Any) -> ComposedLayout:
     if len(rest) == 1:
         return ComposedLayout(outer, 0, rest[0])
     if len(rest) == 2:
-        return ComposedLayout(outer, as_int(rest[0], "offset"), rest[1])
+        return ComposedLayout(outer, rest[0], rest[1])
     raise LayoutError(f"make_composed_layout takes two or three parts, not {1 + len(rest)}",
                       hint="write make_composed_layout(outer, offset, inner)")

@@ -188,7 +188,7 @@ def test_idx2crd_of_a_runtime_index_is_the_same(layout: Layout, data: st.DataObj
 def test_idx2crd_of_a_shape_is_colexicographic_and_wraps(shape: Any) -> None:
     coords = brute.coords(shape)
     assert [idx2crd(i, shape) for i in range(2 * len(coords))] == coords * 2
-    assert coordinates_of(shape) == coords
+    assert coordinates_of(shape) == coords == coordinates_of(list(shape) if isinstance(shape, tuple) else shape)
     assert [crd2idx(coord, shape) for coord in coords] == list(range(len(coords)))
 
 
@@ -238,6 +238,15 @@ REFUSED = [
     (lambda: idx2crd(3, make_identity_layout((4, 8))), "gives coordinates, not indices"),
     (lambda: idx2crd(3, ComposedLayout(Swizzle(1, 0, 1), 0, Layout(4, 1))), "not a division by strides"),
     (lambda: add_coordinates((1, 2), 3), "do not nest alike"),
+    (lambda: slice(Layout((4, 8)), ("a", None)), "'a' is not a coordinate of (4,8):(1,4)"),
+    (lambda: slice(Layout((4, 8)), (1.5, None)), "1.5 is not a coordinate of (4,8):(1,4)"),
+    (lambda: slice((4, 8), ("a", None)), "'a' is not a coordinate of (4,8)"),
+    (lambda: slice("ab", None), "'ab' is not an integer"),
+    (lambda: dice((4, 8), (True, None)), "True is not a coordinate"),
+    (lambda: idx2crd((1, 2), (4, 8)), "(1,2) is not a coordinate"),
+    (lambda: get_flat_coord(1, ComposedLayout(Swizzle(1, 0, 1), 0, Layout(4))), "not a division by strides"),
+    (lambda: get_1d_coord(1, ComposedLayout(Swizzle(1, 0, 1), 0, Layout(4))), "not a division by strides"),
+    (lambda: ComposedLayout(Swizzle(1, 0, 1), Opaque(1, []), Layout(4)).offsets(), "known only while its kernel runs"),
 ]
 
 

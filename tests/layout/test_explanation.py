@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import flylab.layout as layout
 from flylab.errors import LayoutError
-from flylab.layout import Layout, explain, parse
+from flylab.layout import ComposedLayout, Layout, Swizzle, explain, parse
 from tests.layout import brute
 
 
@@ -85,3 +85,41 @@ def test_a_refusal_is_the_last_step_and_an_unknown_name_an_error() -> None:
     with pytest.raises(LayoutError, match="no explanation of 'cosize'") as caught:
         explain("cosize", Layout(4, 1))
     assert "explain one of coalesce, composition" in caught.value.hint
+
+
+LAYOUT, COMPOSED = Layout((2, 4)), ComposedLayout(Swizzle(1, 0, 1), 1, Layout((2, 4), (4, 1)))
+IDENTITY = layout.make_identity_layout((4, 1))
+EXPLAINED = [
+    ("left_inverse", Layout(1)), ("coalesce", LAYOUT, (1, 1)), ("coalesce", LAYOUT, [1]), ("coalesce", IDENTITY),
+    ("coalesce", COMPOSED), ("coalesce", COMPOSED, (1, 1)), ("logical_product", COMPOSED, Layout(2)),
+    ("logical_product", LAYOUT, None), ("logical_divide", COMPOSED, (2, None)), ("composition", COMPOSED, Layout(4)),
+    ("composition", Swizzle(1, 0, 1), LAYOUT), ("composition", IDENTITY, Layout(4)), ("complement", Layout(4, 2)),
+    ("composition", Layout((0, 4)), Layout(0)), ("crd2idx", 3, (2, 4)), ("crd2idx", [1, 3], LAYOUT),
+    ("crd2idx", 11, LAYOUT), ("crd2idx", 3, COMPOSED), ("crd2idx", 3, Swizzle(1, 0, 1)), ("crd2idx", 3, IDENTITY),
+]
+
+
+@pytest.mark.parametrize("case", EXPLAINED, ids=map(str, EXPLAINED))
+def test_what_an_operation_accepts_is_explained_to_its_result(case: tuple[Any, ...]) -> None:
+    operation, *arguments = case
+    explanation = explain(operation, *arguments)
+    assert explanation.result == getattr(layout, operation)(*arguments) and explanation.steps
+    shown = explanation.result if not isinstance(explanation.result, tuple) else layout.text(explanation.result)
+    assert str(explanation).splitlines()[-1] == f"= {shown}"
+
+
+def test_an_integer_past_the_end_is_counted_in_the_last_mode() -> None:
+    # 11 = 1 + 5 * 2, and the second mode has the stride 2.
+    texts = [step.text for step in explain("crd2idx", 11, LAYOUT).steps]
+    assert texts[0] == "11 counts colexicographically to (1,5)" and texts[-1] == "their sum is 11"
+
+
+UNEXPLAINED = [(({}, LAYOUT), "no explanation of {}"), (("coalesce",), "coalesce has not 0 arguments"),
+               (("complement", LAYOUT, 24, 3), "complement has not 3 arguments, but (layout, target)")]
+
+
+@pytest.mark.parametrize(("arguments", "message"), UNEXPLAINED, ids=[message for _, message in UNEXPLAINED])
+def test_what_cannot_be_called_is_an_error(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(LayoutError) as caught:
+        explain(*arguments)
+    assert message in caught.value.message and caught.value.hint

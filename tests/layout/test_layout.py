@@ -11,8 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flylab.layout
 from flylab.errors import LayoutError
-from flylab.layout import E, Layout, Swizzle, cosize, make_identity_layout, make_layout, parse, size
+from flylab.layout import (
+    Basis,
+    ComposedLayout,
+    E,
+    Layout,
+    Swizzle,
+    cosize,
+    make_identity_layout,
+    make_layout,
+    parse,
+    size,
+)
 from tests.layout import brute
 
 
@@ -95,6 +107,46 @@ def test_a_layout_is_immutable_and_indexable() -> None:
         E(0).scale = 2  # type: ignore[misc]
 
 
+def test_values_stay_as_they_were_made() -> None:
+    made = [(Layout((4, 8)), "shape", ((8, 8),)), (E(0), "scale", (2, (1,))), (Swizzle(1, 0, 1), "bits", (2, 0, 2)),
+            (ComposedLayout(Swizzle(1, 0, 1), 0, Layout(4)), "offset", (Swizzle(1, 0, 1), 1, Layout(8)))]
+    for value, name, others in made:
+        before = (repr(value), hash(value))
+        value.__init__(*others)  # type: ignore[misc]
+        with pytest.raises(AttributeError):
+            delattr(value, name)
+        assert (repr(value), hash(value)) == before
+        assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
+
+
+def _levels(count: int, inner: Any) -> Any:
+    for _ in range(count):
+        inner = (inner,)
+    return inner
+
+
+def test_nesting_has_a_limit_and_lists_in_themselves_are_refused() -> None:
+    most = "(" * 100 + "4" + ")" * 100
+    assert str(Layout(_levels(100, 4))) == str(Layout.parse(f"{most}:{most.replace('4', '1')}"))
+    loop: list[Any] = []
+    loop.append(loop)
+    layout = Layout((4, 8))
+    for deep in (_levels(101, 4), _levels(500, 4), _levels(5000, 4), loop, [1, loop]):
+        for call in (Layout, lambda d: Layout(4, d), layout, lambda d: layout((d, 1)), size, flylab.layout.rank,
+                     flylab.layout.make_coord, flylab.layout.make_tile, flylab.layout.has_none, flylab.layout.product,
+                     lambda d: flylab.layout.coalesce(layout, d), lambda d: flylab.layout.composition(layout, d),
+                     lambda d: flylab.layout.slice(layout, d), lambda d: flylab.layout.idx2crd(d, layout),
+                     lambda d: flylab.layout.group(d, 0, 1), lambda d: flylab.layout.select(d, [0]),
+                     lambda d: ComposedLayout(Swizzle(1, 0, 1), d, Layout(4)), flylab.layout.coordinates_of,
+                     flylab.layout.get_leaves):
+            with pytest.raises(LayoutError) as caught:
+                call(deep)
+            assert len(str(caught.value)) < 2000 and caught.value.hint
+        assert "..." in flylab.layout.text(deep) and "..." in flylab.layout.tile_text(deep)
+    with pytest.raises(LayoutError, match="would nest deeper"):
+        flylab.layout.group(_levels(100, 4), 0, 1)
+
+
 def test_coordinates_of_swapped_and_scaled_modes() -> None:
     layout = Layout((4, 8), (2 * E(1), E(0)))
     assert layout((3, 5)) == (5, 6) and layout(7) == (1, 6)
@@ -137,6 +189,20 @@ REFUSED = [
     (lambda: Layout((4, 8), (1, 4))(1.0), "1.0 is not a coordinate of layout (4,8):(1,4)"),
     (lambda: Layout((4, 8), (1, 4))((True, 2)), "True is not a coordinate"),
     (lambda: Layout((4, 8), (1, 4))(None, 2), "None stands for a whole mode"),
+    (lambda: Layout((4, 8))({}), "{} is not a coordinate of layout (4,8):(1,4)"),
+    (lambda: Layout((4, 8))(np.bool_(True)), "is not a coordinate"),
+    (lambda: Layout((4, 8))((np.float32(1), 2)), "is not a coordinate"),
+    (lambda: Layout((4, 8))(np.arange(4.0)), "is not a coordinate"),
+    (lambda: Layout((4, 8))[0:1], "mode slice(0, 1, None) is not an integer"),
+    (lambda: Layout((4, 8))["0"], "mode '0' is not an integer"),
+    (lambda: Basis(1.5, (0,)), "1.5 is not an integer"),
+    (lambda: Basis(1, ("x",)), "'x' is not an integer"),
+    (lambda: Basis(1, ()), "E() names no mode"),
+    (lambda: Basis(1, (-1,)), "E(-1) names no mode"),
+    (lambda: Basis(0, (1,)), "scale 0 counts nothing"),
+    (lambda: parse("\uff14:1"), "unexpected '\uff14' at character 0"),
+    (lambda: parse("S<1,\u0663,1>"), "cannot read"),
+    (lambda: parse("4:*"), "unexpected '*' at character 2"),
     (lambda: Layout((4, 8), (1, 4))[2], "has 2 modes, so there is no mode 2"),
     (lambda: Layout.parse("(8,16):(1,8"), "unexpected the end at character 11"),
     (lambda: Layout.parse("(8,16);(1,8)"), "unexpected ';' at character 6"),

@@ -38,8 +38,9 @@ from flylab.layout import (
     make_tile,
     parse,
     prepend,
+    product,
     rank,
-    recast_layout,
+    same_map,
     select,
     shape_div,
     size,
@@ -94,17 +95,6 @@ def test_layouts_like_another_are_compact(layout: Layout) -> None:
     assert all((a == 0) == (b == 0) for a, b in own)
     ordered = [b for a, b in sorted(own, key=lambda pair: pair[0]) if a]
     assert ordered == sorted(ordered)
-
-
-@given(brute.disjoint(most=32, broadcast=False), st.sampled_from([1, 2, 4]))
-def test_recasting_to_narrower_elements_reaches_all_their_parts(layout: Layout, factor: int) -> None:
-    narrow = recast_layout(layout, 8 * factor, 8)
-    whole = set(brute.table(layout))
-    if any(stride == 1 for _, stride in brute.flat(layout)):
-        assert set(brute.table(narrow)) == {i * factor + part for i in whole for part in range(factor)}
-        assert recast_layout(narrow, 8, 8 * factor) == layout
-    else:
-        assert set(brute.table(narrow)) == {i * factor for i in whole}
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=3), st.data())
@@ -188,9 +178,13 @@ REFUSED = [
     (lambda: make_ordered_layout((4, 8), (0, 1, 2)), "order (0,1,2) does not fit shape (4,8)"),
     (lambda: make_ordered_layout((4, 8), (0, (1, 2))), "order (1,2) nests deeper than the extent 8"),
     (lambda: make_layout_like(make_identity_layout((4, 8))), "gives coordinates, which have no order"),
-    (lambda: recast_layout(Layout(3, 1), 8, 16), "the mode 3:1 does not fill whole elements"),
-    (lambda: recast_layout(Layout((2, 4), (3, 6)), 8, 16), "the mode 2:3 does not fill whole elements"),
-    (lambda: recast_layout(Layout(4, 1), 0, 16), "widths are positive"),
+    (lambda: size((-2, 3)), "(-2,3) has the negative extent -2"),
+    (lambda: select(Layout(4), None), "None is no list of modes"),
+    (lambda: select((4, 8), "01"), "mode '0' is not an integer"),
+    (lambda: append((4,), 1, 10**8), "100000000 modes are more than the 65536"),
+    (lambda: product("x"), "'x' is not an integer"),
+    (lambda: make_coord("x", 1), "the coordinate holds 'x'"),
+    (lambda: same_map(3, 3), "3 is not a layout"),
     (lambda: tile_to_shape(Layout((2, 4), (4, 1)), (4, 10)), "10 is no multiple of 4"),
     (lambda: tile_to_shape(Layout((2, 4), (4, 1)), (4, 8, 2)), "has 2 modes, the shape (4,8,2) has 3"),
 ]

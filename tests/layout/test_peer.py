@@ -85,6 +85,10 @@ DEVIATIONS = {
     "right_inverse(make_identity_layout((4,8)))": Deviation(
         "", "coordinates are not indices: 4:1 leads to (i,0), not to i",
         lambda: crd2idx(1, layout.make_identity_layout((4, 8))) == (1, 0)),
+    "recast_layout(make_layout((8,16),(16,2)),8,16)": Deviation(
+        "", "the even bytes alone are no elements of 16 bits; the wheel's also reach the odd bytes",
+        lambda: all(i % 2 == 0 for i in _indices("(8,16):(16,2)")) and 2 * 0 + 1 not in _indices("(8,16):(16,2)")
+        and 0 in _indices("(8,16):(8,1)")),
     "recast_layout(make_layout(3,1),8,16)": Deviation(
         "", "3 elements of 8 bits are no whole number of 16 bits", lambda: 3 * 8 % 16),
     "zipped_divide(make_layout((8,16),(16,1)),(4,None))": Deviation(
