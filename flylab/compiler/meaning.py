@@ -215,7 +215,8 @@ def _state(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _classes(value: Any) -> tuple[type, ...]:
-    return (*value.__mro__, *type(value).__mro__) if isinstance(value, type) else type(value).__mro__
+    own: tuple[type, ...] = value.__mro__ if isinstance(value, type) else ()
+    return own + type(value).__mro__
 
 
 def attribute(value: Any, name: str) -> Any:
