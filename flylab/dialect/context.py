@@ -6,17 +6,17 @@ to it. `entered()` is the only way in: leaving a context entered at exit ends th
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from flylab.errors import ToolchainError
+from flylab.locks import fork_safe_lock
 
 CREATED = ("arith", "func", "gpu", "llvm", "math", "rocdl", "scf", "ub", "vector", "irdl")
 """The dialects whose operations tracing and our passes create."""
 
-_lock = threading.RLock()
+_lock = fork_safe_lock()
 _context: Any = None
 _declaration: Any = None  # The IRDL module: dropping it would drop the dialect's definitions.
 

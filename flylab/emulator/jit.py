@@ -9,18 +9,15 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from flylab.errors import ToolchainError
+from flylab.locks import fork_safe_lock
 
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A fork waits for another thread's compilation, so that its child finds the lock free and the engine whole.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_lock = fork_safe_lock()
 _addresses: dict[str, int] = {}
 
 

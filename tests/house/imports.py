@@ -12,13 +12,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BASE = frozenset({"places", "errors", "targets", "dtypes", "settings", ""})  # "" is flylab itself, for its version
+BASE = frozenset({"locks", "places", "errors", "targets", "dtypes", "settings", ""})  # "" is flylab itself, for its version
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
 # The units that each unit may import, itself aside. Arrows never reverse.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "": frozenset(),
+    "locks": frozenset(),
     "places": frozenset(),
     "errors": frozenset({"places"}),
     "targets": frozenset({"errors", "places"}),
