@@ -6,7 +6,7 @@ import os
 import re
 
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_FILE = re.compile(r"\.file\s+(\d{1,9})\s")
+_FILE = re.compile(r"\s*\.file\s+(\d{1,9})\s")
 # A string (to its end, or to the line's where it has none), or what begins a comment.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?$)|;|//')
 
