@@ -27,7 +27,7 @@ def to_bits(value: Any, dtype: DType) -> int:
         return int(value) & ((1 << dtype.bits) - 1)
     mantissa = MANTISSA.get(dtype.name)
     if mantissa is not None and math.isnan(value):
-        (wide,) = struct.unpack("<Q", struct.pack("<d", value))
+        wide: int = struct.unpack("<Q", struct.pack("<d", value))[0]
         payload = (wide & ((1 << 52) - 1)) >> (52 - mantissa)
         quiet = 1 << (mantissa - 1)
         return (wide >> 63) << (dtype.bits - 1) | _exponent(dtype, mantissa) | (payload or quiet)
