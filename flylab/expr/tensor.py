@@ -11,7 +11,7 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval
 from flylab.expr.operators import refuse
 from flylab.expr.span import LEAST, MOST, Span, extent
-from flylab.expr.state import Owned, require_kernel
+from flylab.expr.state import Owned, current_kernel, require_kernel
 from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.layout import Layout, size
 
@@ -179,7 +179,8 @@ def moved_reach(before: Span, offset: Span, layout: Layout, spec: Ptr | MemRef, 
 
 
 def _elements(tensor: Tensor, use: str) -> int:
-    require_kernel(f"{use} of {name_of(tensor, 'a tensor')}")
+    if current_kernel() is None:
+        require_kernel(f"{use} of {name_of(tensor, 'a tensor')}")
     count = size(tensor.layout)
     if count > MAX_VECTOR:
         raise TraceError(

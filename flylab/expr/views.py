@@ -17,7 +17,7 @@ from flylab.errors import LayoutError, NotSupportedError, TraceError
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value, lower_bound
+from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
 from flylab.expr.promotion import plain
 from flylab.expr.span import MOST, Span
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
@@ -68,8 +68,9 @@ def slice_view(source: Any, coord: Any) -> Any:
         coord = coord[0]  # a tensor of rank 1 has the shape (n,)
     leaves: list[Numeric] = []
     text = _coordinate(coord, leaves)
+    read: list[Numeric] = []
     try:
-        rest, _ = algebra.slice_and_offset(source.layout, _zeros(coord))
+        rest, moved = algebra.slice_and_offset(source.layout, _spans(coord, source.layout, iter(leaves), read))
     except LayoutError:
         modes = len(source.layout.shape) if isinstance(source.layout.shape, tuple) else 1
         raise TraceError(
@@ -78,9 +79,7 @@ def slice_view(source: Any, coord: Any) -> Any:
         ) from None
     if source.space != "buffer":  # a buffer's descriptor bounds it: reads outside give 0
         _check_bounds(source, coord, source.layout.shape)
-    read: list[Numeric] = []
-    offset = Span.of(algebra.slice_and_offset(source.layout, _spans(coord, source.layout, iter(leaves), read))[1])
-    reach = None
+    offset, reach = Span.of(moved), None
     if source.reach is not None:
         reach = moved_reach(source.reach, offset, rest, source.spec, name_of(source, "the buffer tensor"))
         if not reach.fits and not leaves:
@@ -123,17 +122,21 @@ def _spans(coord: Any, layout: Layout, leaves: Iterator[Numeric], read: list[Num
     mode, is then far outside of it.
     """
     if isinstance(coord, tuple):
-        return tuple(_spans(c, layout[i], leaves, read) for i, c in enumerate(coord)) if coord else coord
+        modes = layout.shape if isinstance(layout.shape, tuple) else ()
+        if len(modes) != len(coord):
+            return _zeros(coord)  # it does not fit, which `slice_and_offset` finds too
+        return tuple(_spans(c, layout[i], leaves, read) for i, c in enumerate(coord))
     if coord is None:
         return None
     if not is_mlir_value(coord) and (not isinstance(coord, Numeric) or coord.is_static):
         return int(coord)
     leaf = next(leaves)
-    divided = isinstance(coalesce(layout).shape, tuple)
-    if divided and leaf.dtype.bits == 32 and lower_bound(leaf) < 0:
-        leaf = CLASSES["Uint32"](leaf)
-    read.append(leaf)
     low, high = interval(leaf)
+    divided = (low < 0 or high > MOST) and isinstance(coalesce(layout).shape, tuple)
+    if divided and leaf.dtype.bits == 32 and low < 0:
+        leaf = CLASSES["Uint32"](leaf)
+        low, high = interval(leaf)
+    read.append(leaf)
     return Span(low, high, leaf.dtype.bits == 32 and (divided or high <= MOST))
 
 
@@ -152,7 +155,7 @@ def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
 
 
 def _zeros(coord: Any) -> Any:
-    """The coordinate with every number replaced by 0: enough to know which modes remain."""
+    """The coordinate with every number replaced by 0."""
     if isinstance(coord, tuple):
         return tuple(map(_zeros, coord))
     return None if coord is None else 0
