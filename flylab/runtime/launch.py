@@ -102,7 +102,7 @@ def _bucket(host: HostArgument) -> Any:
 def _dump(made: Compiled) -> None:
     folder = settings.DUMP_DIR.text()
     try:
-        made.dump(Path(folder))
+        made.dump(Path(folder).expanduser())
     except OSError as error:
         raise FlylabError(
             f"the dump cannot be written: {error} ({settings.DUMP_DIR.names[0]}={folder!r}, "
