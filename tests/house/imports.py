@@ -12,7 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BASE = frozenset({"locks", "places", "errors", "targets", "dtypes", "settings", ""})  # "" is flylab itself, for its version
+# "" is flylab itself, for its version.
+BASE = frozenset({"locks", "places", "errors", "targets", "dtypes", "settings", ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
