@@ -54,13 +54,13 @@ def on_device(function: Any, *inputs: Any, out: Any) -> Any:
     padded = np.zeros(len(result) + padding, out)
 
     @flyc.kernel
-    def apply_kernel(tensors: fx.Constexpr, *, O: fx.Tensor, P: fx.Tensor, Q: fx.Tensor):  # noqa: E741
+    def apply_kernel(tensors: fx.Constexpr, *, R: fx.Tensor, P: fx.Tensor, Q: fx.Tensor):
         i = gpu.block_id("x") * 64 + gpu.thread_id("x")
-        O[i] = function(*(t[i] for t in (P, Q)[:tensors]))
+        R[i] = function(*(t[i] for t in (P, Q)[:tensors]))
 
     @flyc.jit
-    def apply(O: fx.Tensor, P: fx.Tensor, Q: fx.Tensor, n: fx.Constexpr[int]):  # noqa: E741
-        apply_kernel(len(inputs), O=O, P=P, Q=Q).launch(grid=n // 64, block=64)
+    def apply(R: fx.Tensor, P: fx.Tensor, Q: fx.Tensor, n: fx.Constexpr[int]):
+        apply_kernel(len(inputs), R=R, P=P, Q=Q).launch(grid=n // 64, block=64)
 
     apply(padded, arrays[0], arrays[-1], len(padded))
     return padded[: len(result)]

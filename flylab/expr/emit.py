@@ -17,7 +17,7 @@ def require_trace(what: str) -> None:
     from mlir import ir
 
     try:
-        ir.InsertionPoint.current  # noqa: B018  (the property raises where there is none)
+        _ = ir.InsertionPoint.current  # raises where there is none
     except ValueError:
         raise TraceError(
             f"{what} only has a meaning inside an @flyc.kernel or @flyc.jit function",
