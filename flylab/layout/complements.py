@@ -55,13 +55,19 @@ def gaps_of(layout: Layout) -> tuple[list[Mode], int]:
 
 
 def _not_disjoint(layout: Layout, stride: int, extent: int, span: int) -> LayoutError:
+    return not_injective("complement", layout) or LayoutError(
+        f"complement of {layout}: its mode {extent}:{stride} begins inside what its smaller strides span, {span}",
+        hint="give the modes strides that do not interleave")
+
+
+def not_injective(operation: str, layout: Layout) -> LayoutError | None:
+    """The refusal of an operation on a layout of which two coordinates collide; None where none do."""
     collision = colliding(layout)
-    if collision:
-        a, b, index = collision
-        return LayoutError(f"complement of {layout}: it is not injective, the coordinates {text(a)} and {text(b)} "
-                           f"both have index {index}", hint="give the modes strides that do not meet")
-    return LayoutError(f"complement of {layout}: its mode {extent}:{stride} begins inside what its smaller strides "
-                       f"span, {span}", hint="give the modes strides that do not interleave")
+    if collision is None:
+        return None
+    a, b, index = collision
+    return LayoutError(f"{operation} of {layout}: it is not injective, the coordinates {text(a)} and {text(b)} "
+                       f"both have index {index}", hint="give the modes strides that do not meet")
 
 
 def colliding(layout: Layout) -> tuple[IntTuple, IntTuple, int] | None:

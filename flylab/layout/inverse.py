@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from flylab.errors import LayoutError
 from flylab.layout.algebra import composition, of_modes
-from flylab.layout.complements import colliding
+from flylab.layout.complements import not_injective
 from flylab.layout.construct import as_layout, size
-from flylab.layout.int_tuple import IntTuple, product, text
+from flylab.layout.int_tuple import IntTuple, product
 from flylab.layout.layout import Layout, Mode, has_basis
 from flylab.layout.products import raked_product
 
@@ -74,13 +74,9 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def _not_left_invertible(layout: Layout, low: tuple[int, int, int], high: tuple[int, int, int]) -> LayoutError:
-    collision = colliding(layout)
-    if collision:
-        a, b, index = collision
-        return LayoutError(f"left_inverse of {layout}: it is not injective, the coordinates {text(a)} and {text(b)} "
-                           f"both have index {index}", hint="give the modes strides that do not meet")
-    return LayoutError(f"left_inverse of {layout}: the mode {high[1]}:{high[0]} does not start at a multiple of the "
-                       f"mode {low[1]}:{low[0]}", hint="let each stride be a multiple of the one below it")
+    return not_injective("left_inverse", layout) or LayoutError(
+        f"left_inverse of {layout}: the mode {high[1]}:{high[0]} does not start at a multiple of the mode "
+        f"{low[1]}:{low[0]}", hint="let each stride be a multiple of the one below it")
 
 
 def make_layout_tv(thr: Layout, val: Layout) -> tuple[IntTuple, Layout]:

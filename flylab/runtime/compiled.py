@@ -143,7 +143,7 @@ class Compiled:
 
 
 def build(launcher: TracedFunction, arguments: list[HostArgument], target: Target, opt_level: int) -> Compiled:
-    """Compile a launcher: trace, passes, LLVM IR, ISA.
+    """Compile a launcher: trace, passes, LLVM IR, optimised. Its code is generated when it is asked for.
 
     Raises `TraceError` or `CompileError`, placed at the user's line.
     """
