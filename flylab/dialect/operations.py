@@ -1,7 +1,6 @@
 """The operations of the Fly dialect, one row each, and the one function that builds them.
 
-Attributes are strings (layouts, tilers, coordinates and atoms are static, so they are data in the IR, printed as the
-layout algebra prints them). An operand named with a `*` is variadic.
+Attributes are strings. An operand or result named with a `*` is variadic.
 """
 
 from __future__ import annotations
@@ -26,23 +25,39 @@ class Operation:
     meaning: str = ""
 
     def __post_init__(self) -> None:
-        if sum(o.endswith("*") for o in self.operands) > 1:
+        if sum(o.endswith("*") for o in (*self.operands, *self.results)) > 1:
             raise ValueError(f"{self.name}: more than one variadic operand")
 
+
+ALGEBRA = tuple(
+    """
+    append blocked_product ceil_div coalesce complement composed_get_inner composed_get_offset composed_get_outer
+    composition coprofile coshape cosize crd2idx dice filter flat_divide flat_product get get_1d_coord get_flat_coord
+    get_shape get_stride group idx2crd int_tuple_product int_tuple_product_each int_tuple_product_like left_inverse
+    logical_divide logical_product make_composed_layout make_coord make_fragment_layout_like make_identity_layout
+    make_layout make_layout_like make_layout_tv make_ordered_layout make_shape make_stride prepend raked_product
+    recast_layout right_inverse select shape_div size slice take tile_to_shape tiled_divide tiled_product zipped_divide
+    zipped_product
+    """.split()
+)
+"""The functions of `flylab.layout` that are operations where an argument holds a runtime number; slice and the divides
+also take a view in place of a layout."""
 
 OPERATIONS = {
     f"fly.{o.name}": o
     for o in (
+        # Values of the layout algebra that hold runtime numbers, and what is computed with them.
+        Operation("static", (), ("result",), meaning="an argument known while tracing; the type holds all of it"),
+        Operation("make_int_tuple", ("leaf*",), ("result",), meaning="an int tuple from its runtime leaves"),
+        Operation("make_tile", ("leaf*",), ("result",), meaning="a tile from its runtime leaves"),
+        Operation("get_leaves", ("source",), ("leaf*",), meaning="the runtime leaves of a value of the algebra"),
+        Operation("get_layout", ("view",), ("layout",), meaning="the layout of a view"),
+        *(Operation(name, ("argument*",), ("result",), meaning=f"flylab.layout.{name}") for name in ALGEBRA),
         # Views: a memref is a pointer with a layout in its type.
         Operation("from_llvm_ptr", ("pointer",), ("iterator",), meaning="a kernel argument as a typed pointer"),
         Operation("to_llvm_ptr", ("iterator",), ("pointer",), meaning="the bare address of a typed pointer"),
-        Operation("make_view", ("iterator",), ("view",), meaning="a pointer seen through a layout"),
+        Operation("make_view", ("iterator", "layout*"), ("view",), meaning="a pointer seen through a layout"),
         Operation("get_iter", ("view",), ("iterator",), meaning="the pointer of a view"),
-        Operation("logical_divide", ("view",), ("tiles",), ("tiler",), meaning="split a view into tile and rest"),
-        Operation("zipped_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, tiles and rests gathered"),
-        Operation("tiled_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, rests unpacked"),
-        Operation("flat_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, tiles and rests unpacked"),
-        Operation("slice", ("view", "index*"), ("part",), ("coord",), meaning="fix the modes that coord gives"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
         Operation(
             "make_buffer_ptr",
@@ -103,7 +118,7 @@ def build(
     attributes: Mapping[str, Any] | None = None,
     loc: Any = None,
 ) -> Any:
-    """Create an operation at the current insertion point and return its first result (or None).
+    """Create an operation at the current insertion point; its result (None where it has none, of a variadic row all).
 
     `results` are MLIR types or the Python types of `flylab.dialect.types`; attribute values are printed.
     """
@@ -115,6 +130,8 @@ def build(
     attrs = {n: ir.StringAttr.get(str((attributes or {})[n])) for n in row.attributes}
     types = [t if isinstance(t, ir.Type) else to_mlir(t) for t in results]
     op = ir.Operation.create(name, results=types, operands=list(operands), attributes=attrs, loc=loc)
+    if row.results and row.results[0].endswith("*"):
+        return list(op.results)
     return op.results[0] if types else None
 
 

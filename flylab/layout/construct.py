@@ -24,6 +24,7 @@ from flylab.layout.int_tuple import (
     text,
 )
 from flylab.layout.layout import Layout, trusted
+from flylab.layout.runtime_int import RuntimeInt, last
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -158,7 +159,7 @@ def as_tile(tile: Any, levels: int = DEEPEST) -> Any:
             raise LayoutError("a tile needs at least one mode", hint="give None for a mode that is not divided")
         below = level_below(levels, "tile")
         return tuple([as_tile(each, below) for each in tile])
-    extent = as_int(tile, "tile extent")
+    extent = tile.extent() if isinstance(tile, RuntimeInt) else as_int(tile, "tile extent")
     if extent < 1:
         raise LayoutError(f"tile extent {extent} is not positive", hint="give an extent of 1 or more, or None")
     return extent
@@ -189,9 +190,9 @@ def coshape(layout: Layout) -> IntTuple:
     (32, (4, 8))
     """
     layout = as_layout(layout)
-    if not size(layout):
+    if size(layout) == 0:
         return 0
-    corner = trusted(layout.shape, map_leaves(_magnitude, layout.stride))(map_leaves(lambda s: s - 1, layout.shape))
+    corner = trusted(layout.shape, map_leaves(_magnitude, layout.stride))(map_leaves(last, layout.shape))
     return map_leaves(lambda last: last + 1, corner)
 
 

@@ -18,7 +18,7 @@ from flylab.layout.int_tuple import (
     as_int_tuple,
     as_shape,
     at_path,
-    compact,
+    has_runtime,
     leaves,
     modes_of,
     product,
@@ -27,6 +27,8 @@ from flylab.layout.int_tuple import (
 )
 from flylab.layout.layout import Layout, coordinate_leaf, has_basis, index_of, trusted
 from flylab.layout.runtime import index_leaf
+from flylab.layout.runtime_digits import runtime_digits
+from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -59,14 +61,18 @@ def idx2crd(index: Any, layout: Any) -> Any:
     if isinstance(layout, ComposedLayout):
         raise LayoutError(f"idx2crd of the composed layout {layout} is not a division by strides",
                           hint="undo the outer map first, then use idx2crd with the inner layout")
-    if not isinstance(layout, Layout):
-        shape = as_shape(layout)
-        layout = trusted(shape, compact(shape))
-    if not product(layout.shape):
-        raise LayoutError(f"idx2crd: {layout} has no elements, so no coordinates", hint="give extents of 1 or more")
+    shape = _shape(layout)
+    if 0 in leaves(shape):
+        raise LayoutError(f"idx2crd: {text(shape)} has no elements, so no coordinates", hint="give extents of 1 or more")
+    stride = layout.stride if isinstance(layout, Layout) else None
+    layout = Layout(shape, stride)
     index = coordinate_leaf(index, layout)
+    if isinstance(index, RuntimeInt):
+        index = index.counted()
+    if has_runtime((shape, stride)):
+        return runtime_digits(index, shape, stride)
     pairs = _by_stride(layout)
-    digits = _known_digits(index, pairs) if type(index) is int else _runtime_digits(index, pairs, layout)
+    digits = _known_digits(index, pairs) if type(index) is int else _digits_of_runtime(index, pairs, layout)
     return _nested_digits(layout.shape, layout.stride, digits)
 
 
@@ -101,7 +107,7 @@ def _known_digits(index: int, pairs: list[tuple[int, int]]) -> dict[int, int]:
     return digits
 
 
-def _runtime_digits(index: Any, pairs: list[tuple[int, int]], layout: Layout) -> dict[int, Any]:
+def _digits_of_runtime(index: Any, pairs: list[tuple[int, int]], layout: Layout) -> dict[int, Any]:
     """The same digits, each from the index itself by the fewest operations, in the order of the layout's modes."""
     digits: dict[int, Any] = {}
     place = {stride: i for i, (stride, _) in enumerate(pairs)}

@@ -7,9 +7,10 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout.algebra import of_modes
 from flylab.layout.construct import as_layout, make_ordered_layout, size
-from flylab.layout.int_tuple import IntTuple, as_shape, compact, congruent, map_leaves, modes_of, product, text
+from flylab.layout.int_tuple import IntTuple, as_shape, compact, congruent, has_runtime, map_leaves, modes_of, product, text
 from flylab.layout.layout import Layout, has_basis, trusted, with_units
 from flylab.layout.products import blocked_product
+from flylab.layout.runtime_int import Undecided, divides
 from flylab.layout.swizzle import ComposedLayout
 
 
@@ -35,9 +36,13 @@ def same_map(a: Any, b: Any) -> bool:
     for each in (a, b):
         if not isinstance(each, (Layout, ComposedLayout)):
             as_layout(each)
+    parts = [each.inner if isinstance(each, ComposedLayout) else each for each in (a, b)]
+    if any([has_runtime((part.shape, part.stride)) for part in parts]):
+        raise Undecided(f"same_map of {a} and {b}: both are known only while the kernel runs",
+                        hint="compare layouts without runtime numbers")
     if size(a) != size(b):
         return False
-    if not size(a):
+    if size(a) == 0:
         return True
     if isinstance(a, Layout) and isinstance(b, Layout):
         # A map has one form of the fewest modes, as a mode runs exactly as long as its step holds.
@@ -57,7 +62,7 @@ def make_layout_like(layout: Layout) -> Layout:
     (Layout((4, 8), (8, 1)), Layout((4, 8), (0, 1)))
     """
     layout = _plain(layout, "make_layout_like")
-    held = map_leaves(lambda extent, stride: extent if stride else 1, layout.shape, layout.stride)
+    held = map_leaves(lambda extent, stride: extent if stride != 0 else 1, layout.shape, layout.stride)
     ordered = make_ordered_layout(held, map_leaves(abs, layout.stride))
     return trusted(layout.shape, ordered.stride)
 
@@ -101,7 +106,7 @@ def tile_to_shape(block: Any, shape: Any, order: Any = None) -> Any:
                           hint="give a shape with as many modes as the block")
     counts = []
     for target, extent in zip(map(product, targets), map(product, extents), strict=True):
-        if not extent or target % extent:
+        if extent == 0 or not divides(extent, target):
             raise LayoutError(f"the block {block} does not divide the shape {text(shape)}: {target} is no multiple of "
                               f"{extent}", hint="round the shape up to whole blocks")
         counts.append(target // extent)

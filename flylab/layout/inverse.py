@@ -8,6 +8,7 @@ from flylab.layout.complements import not_injective
 from flylab.layout.construct import as_layout, size
 from flylab.layout.int_tuple import IntTuple, product
 from flylab.layout.layout import Layout, Mode, has_basis
+from flylab.layout.runtime_int import divides, same
 from flylab.layout.products import raked_product
 
 
@@ -23,9 +24,9 @@ def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
         raise LayoutError(f"{name} of {layout}: it gives coordinates, not indices",
                           hint="invert a layout with integer strides")
     for extent, stride in layout.modes():
-        if not extent:
+        if extent == 0:
             raise LayoutError(f"{name} of {layout}: it has no elements", hint="give extents of 1 or more")
-        if stride:
+        if stride != 0:
             placed.append((stride, extent, step))
         step *= extent
     return sorted(placed, key=lambda mode: mode[0])
@@ -42,7 +43,7 @@ def right_inverse(layout: Layout) -> Layout:
     modes: list[Mode] = []
     reached = 1
     for stride, extent, step in placed_modes(layout, "right_inverse"):
-        if stride == reached:
+        if same(stride, reached):
             modes.append((extent, step))
             reached *= extent
     return of_modes(modes)
@@ -64,8 +65,8 @@ def left_inverse(layout: Layout) -> Layout:
         if stride < 0:
             raise LayoutError(f"left_inverse of {layout}: the stride {stride} is negative",
                               hint="invert its positive counterpart")
-        room, odd = divmod(stride, below)
-        if room < before[1] or odd:
+        room = stride // below
+        if room < before[1] or not divides(below, stride):
             raise _not_left_invertible(layout, before, (stride, extent, step))
         modes.append((room, before[2]))
         below, before = stride, (stride, extent, step)
@@ -90,7 +91,7 @@ def make_layout_tv(thr: Layout, val: Layout) -> tuple[IntTuple, Layout]:
     """
     for name, each in (("thread", thr), ("value", val)):
         found = size(right_inverse(as_layout(each, f"{name} layout")))
-        if found != size(each):
+        if not same(found, size(each)):
             raise LayoutError(f"the {name} layout {each} does not number its {size(each)} positions 0 to "
                               f"{size(each) - 1}: number {found} is missing or comes twice",
                               hint="use a compact layout, for example make_ordered_layout(shape, order)")

@@ -20,6 +20,7 @@ from flylab.layout.int_tuple import (
     text,
 )
 from flylab.layout.layout import Layout, trusted
+from flylab.layout.runtime_int import divides, rounded_up, surely_divides
 from flylab.layout.swizzle import ComposedLayout
 
 _Modes = tuple[Any, ...]
@@ -147,13 +148,13 @@ def ceil_div(value: Any, divisor: Any) -> IntTuple:
     ((3, 3), 3)
     """
     value, divisor = as_int_tuple(value), as_int_tuple(divisor, "divisor")
-    if type(divisor) is int and isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(divisor, tuple):
         return tuple([ceil_div(mode, divisor) for mode in value])
 
-    def quotient(a: int, b: int) -> int:
+    def quotient(a: Any, b: Any) -> Any:
         if b < 1:
             raise LayoutError(f"ceil_div of {a} by {b}: the divisor is not positive", hint="divide by 1 or more")
-        return -(-a // b)
+        return rounded_up(a, b)
 
     return map_leaves(quotient, value, divisor)
 
@@ -181,10 +182,13 @@ def shape_div(shape: Any, divisor: Any) -> IntTuple:
     if isinstance(divisor, tuple):
         raise LayoutError(f"the extent {shape} cannot be divided by the modes {text(divisor)}",
                           hint="divide by one int")
-    if shape < 1 or divisor < 1 or shape % divisor and divisor % shape:
+    positive = shape >= 1 and divisor >= 1
+    if positive and shape != divisor and surely_divides(shape, divisor):
+        return 1
+    if not positive or not divides(divisor, shape):
         raise LayoutError(f"shape_div of {shape} by {divisor}: neither divides the other",
                           hint="use ceil_div to round up")
-    return shape // divisor if shape % divisor == 0 else 1
+    return shape // divisor
 
 
 def _one_of(divisor: int, mode: IntTuple) -> int:

@@ -9,9 +9,10 @@ from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
 from flylab.layout.int_tuple import DEEPEST
 from flylab.layout.layout import Layout
+from flylab.layout.runtime_int import parse_runtime
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
-_TOKEN = re.compile(r"\s*(-?[0-9]{1,100}(?:E[0-9]{1,9})*"
+_TOKEN = re.compile(r"\s*(-?[0-9]{1,100}(?:E[0-9]{1,9})*|\?(?:\{[^{}]{1,99}\})?(?:E[0-9]{1,9})*"
                     r"|S<\s*[0-9]{1,9}\s*,\s*[0-9]{1,9}\s*,\s*-?[0-9]{1,9}\s*>|[(),:*|\[\]o])")
 
 
@@ -67,10 +68,12 @@ class _Reader:
         if token == "*":
             self.take()
             return None
-        if not token.strip("-")[:1].isdigit():
+        number, *path = token.split("E")
+        value = parse_runtime(number) if token[:1] == "?" else int(number) if token.strip("-")[:1].isdigit() else None
+        if value is None:
             raise self.error(self.place())
-        number, *path = self.take().split("E")
-        return Basis(int(number), tuple(map(int, path))) if path else int(number)
+        self.take()
+        return value * Basis(1, tuple(map(int, path))) if path else value
 
     def term(self) -> Any:
         """A swizzle, a tile, a layout or an int tuple."""

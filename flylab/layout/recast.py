@@ -13,6 +13,7 @@ from flylab.layout.arrays import comparable, reach
 from flylab.layout.construct import as_layout, nested_like
 from flylab.layout.int_tuple import as_int, leaves, product
 from flylab.layout.layout import Layout, has_basis
+from flylab.layout.runtime_int import divides
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 _Modes = list[tuple[int, int]]
@@ -42,7 +43,7 @@ def recast_layout(layout: Any, old_bits: int, new_bits: int) -> Any:
     if has_basis(as_layout(layout).stride):
         raise LayoutError(f"recast_layout of {layout}: it gives coordinates, which have no width",
                           hint="recast the layout of the memory")
-    if not product(layout.shape):
+    if product(layout.shape) == 0:
         return layout
     modes = list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))
     if finer > 1:
@@ -75,11 +76,11 @@ def _widened(modes: _Modes, factor: int, layout: Layout) -> _Modes:
     """`factor` elements in one: the modes of the smallest strides fill it, those of the others are multiples of it."""
     result = list(modes)
     covered = 1
-    inside = [i for i, (extent, stride) in enumerate(modes) if extent != 1 and stride % factor]
+    inside = [i for i, (extent, stride) in enumerate(modes) if extent != 1 and not divides(factor, stride)]
     for i in sorted(inside, key=lambda i: modes[i][1]):
         extent, stride = modes[i]
         taken = min(extent, factor // covered)
-        if stride != covered or not taken or extent % taken or factor % (covered * taken):
+        if stride != covered or not taken or not divides(taken, extent) or factor % (covered * taken):
             raise _not_whole(layout, factor)
         covered *= taken
         result[i] = (extent // taken, factor)

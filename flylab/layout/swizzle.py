@@ -10,6 +10,7 @@ from flylab.layout.basis import add_coordinates
 from flylab.layout.int_tuple import IntTuple, as_int, as_profile, leaves, map_leaves, product, shown, text
 from flylab.layout.layout import Layout, has_basis
 from flylab.layout.runtime import BITWISE, index_leaf, is_array
+from flylab.layout.runtime_int import RuntimeInt
 
 if TYPE_CHECKING:
     import numpy
@@ -71,6 +72,8 @@ class Swizzle:
     def __call__(self, index: Any) -> Any:
         """The index with its bits exclusive-ored; ints, numpy arrays and runtime values with `&`, `^`, `<<`, `>>`."""
         if type(index) is not int:
+            if isinstance(index, RuntimeInt):
+                return index.swizzled(self)
             index = self._checked(index)
         if not self.bits:
             return index
