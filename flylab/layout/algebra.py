@@ -33,7 +33,7 @@ def coalesce(layout: Any, profile: Any = None) -> Any:
     if profile is not None:
         profile = as_profile(profile, "profile", as_int)
     if isinstance(layout, ComposedLayout):
-        return ComposedLayout(layout.outer, layout.offset, _coalesced(layout.inner, profile))
+        return layout.with_inner(_coalesced(layout.inner, profile))
     return _coalesced(as_layout(layout), profile)
 
 
@@ -76,7 +76,7 @@ def composition(outer: Any, inner: Any) -> Any:
     if isinstance(outer, Swizzle):
         return ComposedLayout(outer, 0, as_layout(inner, "inner layout"))
     if isinstance(outer, ComposedLayout):
-        return ComposedLayout(outer.outer, outer.offset, composition(outer.inner, inner))
+        return outer.with_inner(composition(outer.inner, inner))
     outer = as_layout(outer, "outer layout")
     if isinstance(inner, Layout):
         return _composed(outer, inner)
