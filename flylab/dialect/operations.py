@@ -1,6 +1,6 @@
 """The operations of the Fly dialect, one row each, and the one function that builds them.
 
-Attributes are strings. An operand or result named with a `*` is variadic.
+Attributes are strings. An operand named with a `*` is variadic.
 """
 
 from __future__ import annotations
@@ -25,23 +25,34 @@ class Operation:
     meaning: str = ""
 
     def __post_init__(self) -> None:
-        if sum(o.endswith("*") for o in (*self.operands, *self.results)) > 1:
+        if sum(o.endswith("*") for o in self.operands) > 1:
             raise ValueError(f"{self.name}: more than one variadic operand")
 
 
-ALGEBRA = tuple(
-    """
-    append blocked_product ceil_div coalesce complement composed_get_inner composed_get_offset composed_get_outer
-    composition coprofile coshape cosize crd2idx dice filter flat_divide flat_product get get_1d_coord get_flat_coord
-    get_shape get_stride group idx2crd int_tuple_product int_tuple_product_each int_tuple_product_like left_inverse
-    logical_divide logical_product make_composed_layout make_coord make_fragment_layout_like make_identity_layout
-    make_layout make_layout_like make_layout_tv make_ordered_layout make_shape make_stride prepend raked_product
-    recast_layout right_inverse select shape_div size slice take tile_to_shape tiled_divide tiled_product zipped_divide
-    zipped_product
-    """.split()
-)
-"""The functions of `flylab.layout` that are operations where an argument holds a runtime number; slice and the divides
-also take a view in place of a layout."""
+# An operand with a `*` may be left out: MLIR gives all operands under one name the same type.
+ALGEBRA = {
+    "append": "base elem n*", "prepend": "base elem n*", "get": "value path", "select": "value indices",
+    "take": "value begin end", "group": "value begin end", "get_shape": "layout", "get_stride": "layout",
+    "make_layout": "shape stride*", "make_ordered_layout": "shape order*", "make_identity_layout": "shape",
+    "make_layout_like": "layout", "make_fragment_layout_like": "layout", "make_layout_tv": "thr val",
+    "make_shape": "extents", "make_stride": "strides", "make_view": "offset layout*",
+    "make_composed_layout": "outer offset inner*", "composed_get_inner": "layout", "composed_get_offset": "layout",
+    "composed_get_outer": "layout",
+    "size": "value", "cosize": "layout", "coshape": "layout", "coprofile": "layout", "ceil_div": "value divisor",
+    "shape_div": "shape divisor", "int_tuple_product": "value", "int_tuple_product_each": "value",
+    "int_tuple_product_like": "value profile",
+    "crd2idx": "coord layout", "idx2crd": "index layout", "get_flat_coord": "index layout",
+    "get_1d_coord": "index layout", "slice": "value coord", "dice": "value coord",
+    "coalesce": "layout profile*", "filter": "layout", "composition": "outer inner", "complement": "layout target*",
+    "right_inverse": "layout", "left_inverse": "layout", "recast_layout": "layout old_bits new_bits",
+    "logical_divide": "layout tiler", "zipped_divide": "layout tiler", "tiled_divide": "layout tiler",
+    "flat_divide": "layout tiler",
+    "logical_product": "block tiler", "zipped_product": "block tiler", "tiled_product": "block tiler",
+    "flat_product": "block tiler", "blocked_product": "block tiler", "raked_product": "block tiler",
+    "tile_to_shape": "block shape order*",
+}  # fmt: skip
+"""The functions of `flylab.layout` that are operations where an argument holds a runtime number, with their operands.
+`slice` and the divides also take a view in place of a layout, `make_view` a pointer in place of an offset."""
 
 OPERATIONS = {
     f"fly.{o.name}": o
@@ -50,13 +61,12 @@ OPERATIONS = {
         Operation("static", (), ("result",), meaning="an argument known while tracing; the type holds all of it"),
         Operation("make_int_tuple", ("leaf*",), ("result",), meaning="an int tuple from its runtime leaves"),
         Operation("make_tile", ("leaf*",), ("result",), meaning="a tile from its runtime leaves"),
-        Operation("get_leaves", ("source",), ("leaf*",), meaning="the runtime leaves of a value of the algebra"),
+        Operation("get_leaf", ("source",), ("leaf",), ("index",), meaning="one runtime leaf of a value of the algebra"),
         Operation("get_layout", ("view",), ("layout",), meaning="the layout of a view"),
-        *(Operation(name, ("argument*",), ("result",), meaning=f"flylab.layout.{name}") for name in ALGEBRA),
+        *(Operation(n, tuple(row.split()), ("result",), meaning=f"flylab.layout.{n}") for n, row in ALGEBRA.items()),
         # Views: a memref is a pointer with a layout in its type.
         Operation("from_llvm_ptr", ("pointer",), ("iterator",), meaning="a kernel argument as a typed pointer"),
         Operation("to_llvm_ptr", ("iterator",), ("pointer",), meaning="the bare address of a typed pointer"),
-        Operation("make_view", ("iterator", "layout*"), ("view",), meaning="a pointer seen through a layout"),
         Operation("get_iter", ("view",), ("iterator",), meaning="the pointer of a view"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
         Operation(
@@ -118,7 +128,7 @@ def build(
     attributes: Mapping[str, Any] | None = None,
     loc: Any = None,
 ) -> Any:
-    """Create an operation at the current insertion point; its result (None where it has none, of a variadic row all).
+    """Create an operation at the current insertion point; its result (None where it has none).
 
     `results` are MLIR types or the Python types of `flylab.dialect.types`; attribute values are printed.
     """
@@ -130,8 +140,6 @@ def build(
     attrs = {n: ir.StringAttr.get(str((attributes or {})[n])) for n in row.attributes}
     types = [t if isinstance(t, ir.Type) else to_mlir(t) for t in results]
     op = ir.Operation.create(name, results=types, operands=list(operands), attributes=attrs, loc=loc)
-    if row.results and row.results[0].endswith("*"):
-        return list(op.results)
     return op.results[0] if types else None
 
 

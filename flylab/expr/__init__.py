@@ -91,7 +91,8 @@ LAYOUT_NAMES = """
     complement right_inverse left_inverse logical_product zipped_product tiled_product flat_product blocked_product
     raked_product take group append prepend ceil_div shape_div coshape coprofile filter get_1d_coord
     get_flat_coord get_leaves get_scalar has_none int_tuple_product int_tuple_product_each int_tuple_product_like
-    make_composed_layout make_fragment_layout_like make_layout_like recast_layout tile_to_shape
+    make_composed_layout composed_get_inner composed_get_offset composed_get_outer make_fragment_layout_like
+    make_layout_like recast_layout tile_to_shape
 """.split()
 globals().update({name: traced(getattr(_layout, name)) for name in LAYOUT_NAMES})
 

@@ -19,6 +19,7 @@ from flylab.expr.emit import fly, mlir_type
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
+from flylab.expr.promotion import plain
 from flylab.expr.tensor import Tensor
 from flylab.layout import ComposedLayout, Layout
 from flylab.layout.runtime_int import MOST, RuntimeInt, Undecided, is_number
@@ -52,6 +53,8 @@ def traced(rule: Callable[..., Any]) -> Callable[..., Any]:
             bound.apply_defaults()
             args = bound.args
         args = tuple([known(arg) for arg in args])
+        while args and args[-1] is None and len(args) > 1:
+            args = args[:-1]
         if not any(map(is_runtime, args)):
             return rule(*args)
         return apply(rule, args)
@@ -65,12 +68,12 @@ def known(arg: Any) -> Any:
         return tuple([known(each) for each in arg])
     if isinstance(arg, Numeric):
         if arg.dtype.is_float:
-            raise TraceError(f"{name_of(arg, 'a number')} is a {arg.dtype}, and layouts hold integers",
+            raise TraceError(f"{name_of(arg, 'a number')} in a layout is a {arg.dtype}, and layouts hold integers",
                              hint="convert it: fx.Int32(x)")
         return arg.value if arg.is_static else arg
     if is_mlir_value(arg):
         return CLASSES["Int64" if str(arg.type) == "i64" else "Int32"](arg)
-    return arg.layout if isinstance(arg, Tensor) else arg
+    return arg.layout if isinstance(arg, Tensor) else plain(arg)
 
 
 def apply(rule: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -89,7 +92,7 @@ class Arguments:
     """The arguments of one call: the facts of each, and their values as operands."""
 
     def __init__(self, args: tuple[Any, ...]):
-        self.args = args
+        self.args = tuple(map(_of_one_width, args))
         self.number: dict[int, Numeric] = {}
         self._facts: dict[Any, RuntimeInt] = {}
         self.facts = [self._known(arg) for arg in args]
@@ -120,6 +123,20 @@ class Arguments:
         return emitted(name, self.operands(), result)
 
 
+def _of_one_width(arg: Any) -> Any:
+    """A tuple with its runtime numbers as Int64 where one of them is: MLIR gives the leaves of a tuple one type."""
+    numbers: list[Numeric] = []
+
+    def each(tree: Any, change: Callable[[Numeric], Any]) -> Any:
+        if isinstance(tree, tuple):
+            return tuple([each(item, change) for item in tree])
+        return change(tree) if isinstance(tree, Numeric) else tree
+
+    each(arg, numbers.append)
+    widths = {number.dtype.bits > 32 for number in numbers}
+    return each(arg, CLASSES["Int64"]) if len(widths) == 2 else arg
+
+
 def operand(arg: Any, facts: Any) -> Any:
     """One argument as an MLIR value of its type."""
     if isinstance(arg, LayoutValue):
@@ -144,8 +161,8 @@ def _leaf_values(arg: Any) -> list[Any]:
 
 def leaves_of(value: Any, facts: Any) -> list[Any]:
     """The runtime leaves of a value of the algebra, as MLIR values."""
-    kinds = [mlir_type(CLASSES[f"Int{leaf.bits}"].dtype) for leaf in runtime_leaves(facts)]
-    return fly("get_leaves", [value], kinds) if kinds else []  # type: ignore[no-any-return]
+    return [fly("get_leaf", [value], [mlir_type(CLASSES[f"Int{leaf.bits}"].dtype)], index=i)
+            for i, leaf in enumerate(runtime_leaves(facts))]
 
 
 def emitted(name: str, operands: list[Any], result: Any) -> Any:
@@ -171,7 +188,7 @@ def _signed(leaf: RuntimeInt) -> RuntimeInt:
     return leaf if leaf.high <= MOST[32] else RuntimeInt(leaf.low, leaf.high, leaf.divisor, 64)
 
 
-def number(value: Any, facts: RuntimeInt) -> Numeric:
+def number(value: Any, facts: RuntimeInt) -> Any:
     """An MLIR integer with what is known of it. An extent counts as 1 or more in the algebra alone."""
     return CLASSES[f"Int{facts.bits}"](value).with_facts((min(facts.low, 0), facts.high), facts.divisor)
 

@@ -98,7 +98,7 @@ class Tensor(Owned):
     def facts(self) -> Layout:
         """The layout, with RuntimeInts of its own for what is known only on the device."""
         layout = self.spec.layout
-        return Algebra.of(layout).value() if self.is_runtime else layout  # type: ignore[no-any-return]
+        return Algebra.of(layout).value() if self.is_runtime else layout
 
     @property
     def shape(self) -> Any:

@@ -1,4 +1,4 @@
-"""Views: tensors seen through the layout algebra. The algebra is computed here; only pointers are left to the device."""
+"""Views: tensors seen through the layout algebra, which is computed here; only pointers are left to the device."""
 
 from __future__ import annotations
 
@@ -122,6 +122,7 @@ def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
 
 
 _make_layout = traced(rules.make_layout)
+_append = traced(rules.append)
 
 
 def make_layout(shape: Any, stride: Any = None, *more: Any) -> Any:
@@ -130,6 +131,11 @@ def make_layout(shape: Any, stride: Any = None, *more: Any) -> Any:
     Extents and strides may be numbers of the device; such an extent is taken to be 1 or more.
     """
     args = [known(arg) for arg in (shape, stride, *more)]
+    if is_runtime(args[2:]):
+        joined = make_layout(*args[:2])
+        for mode in args[2:]:
+            joined = _append(joined, mode)
+        return joined
     if is_runtime(args[0]) and not isinstance(args[0], LayoutValue):
         args = _with_extents(args, args[0])
     return _make_layout(*args)
@@ -186,7 +192,7 @@ def make_view(iterator: Any, layout: Any) -> Any:
     if iterator.reach is not None and not moved_reach(iterator.reach, Span(0, 0), facts, spec).fits:
         iterator = iterator + CLASSES["Int64"](0)
     operands = [iterator.value, operand(layout, facts)] if isinstance(layout, LayoutValue) else [iterator.value]
-    view = fly("make_view", operands, [MemRef(spec.dtype, spec.space, facts, spec.align)])
+    view: Any = fly("make_view", operands, [MemRef(spec.dtype, spec.space, facts, spec.align)])
     return Tensor(view, iterator.reach)
 
 

@@ -32,7 +32,7 @@ def coalesce(layout: Any, profile: Any = None) -> Any:
     if profile is not None:
         profile = as_profile(profile, "profile", as_int)
     if isinstance(layout, ComposedLayout):
-        return ComposedLayout(layout.outer, layout.offset, _coalesced(layout.inner, profile))
+        return layout.with_inner(_coalesced(layout.inner, profile))
     return _coalesced(as_layout(layout), profile)
 
 
@@ -75,7 +75,7 @@ def composition(outer: Any, inner: Any) -> Any:
     if isinstance(outer, Swizzle):
         return ComposedLayout(outer, 0, as_layout(inner, "inner layout"))
     if isinstance(outer, ComposedLayout):
-        return ComposedLayout(outer.outer, outer.offset, composition(outer.inner, inner))
+        return outer.with_inner(composition(outer.inner, inner))
     outer = as_layout(outer, "outer layout")
     if isinstance(inner, Layout):
         return _composed(outer, inner)
@@ -195,8 +195,8 @@ def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
     """The only pieces that can follow outer(i * stride): each runs as long as its step holds. Not yet compared."""
     inner = trusted(extent, stride)
     if has_runtime((outer.shape, outer.stride, extent, stride)):
-        raise Undecided(f"composition of {outer} with {inner}: whether {inner} stays inside an outer mode is known only "
-                        "while the kernel runs", hint="let it divide the outer modes, and say so: fx.assume(n, div=8)")
+        raise Undecided(f"composition of {outer} with {inner}: whether {inner} stays inside an outer mode is known "
+                        "only while the kernel runs", hint="say what divides them: fx.assume(n, div=8)")
     if has_basis(outer.stride):
         raise LayoutError(f"composition of {outer} with {inner}: the mode {inner} crosses the modes of a layout of "
                           "coordinates", hint="let it divide the modes it crosses, or stay inside one")

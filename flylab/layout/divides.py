@@ -88,7 +88,7 @@ def _logical(layout: Layout, tile: Any) -> tuple[Layout, IntTuple]:
 
 def _divided(layout: Any, divisor: Any, form: Callable[[Layout, Any], tuple[Layout, IntTuple]]) -> Any:
     if isinstance(layout, ComposedLayout):
-        return ComposedLayout(layout.outer, layout.offset, _divided(layout.inner, divisor, form))
+        return layout.with_inner(_divided(layout.inner, divisor, form))
     result, over = form(as_layout(layout, "the divided"), as_tile(divisor))
     return trusted(result.shape, result.stride, over) if any_over(over) else result
 

@@ -8,8 +8,8 @@ from flylab.layout.complements import not_injective
 from flylab.layout.construct import as_layout, size
 from flylab.layout.int_tuple import IntTuple, product
 from flylab.layout.layout import Layout, Mode, has_basis
-from flylab.layout.runtime_int import divides, same
 from flylab.layout.products import raked_product
+from flylab.layout.runtime_int import divides, same
 
 
 def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:

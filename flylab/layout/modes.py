@@ -29,7 +29,7 @@ _Modes = tuple[Any, ...]
 def _each(value: Any, change: Callable[[_Modes], _Modes]) -> Any:
     """`value` with its top-level modes changed; a layout's shape and stride change alike."""
     if isinstance(value, ComposedLayout):
-        return ComposedLayout(value.outer, value.offset, _each(value.inner, change))
+        return value.with_inner(_each(value.inner, change))
     if isinstance(value, Layout):
         return trusted(change(modes_of(value.shape)), change(modes_of(value.stride)))
     # Strides and coordinates have modes, too: only the levels of a tuple are checked.
@@ -121,7 +121,7 @@ def prepend(base: Any, elem: Any, n: int | None = None) -> Any:
 
 def _extended(base: Any, elem: Any, n: int | None, put: Callable[[_Modes, _Modes], _Modes]) -> Any:
     if isinstance(base, ComposedLayout):
-        return ComposedLayout(base.outer, base.offset, _extended(base.inner, elem, n, put))
+        return base.with_inner(_extended(base.inner, elem, n, put))
     if not isinstance(base, Layout):
         modes = modes_of(as_int_tuple(base))
         return put(modes, (as_int_tuple(elem),) * _missing(base, len(modes), n))

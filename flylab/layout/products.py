@@ -45,7 +45,7 @@ def _logical(block: Layout, tiler: Any) -> Layout:
 
 def _with_inner(block: Any, tiler: Any, form: Any) -> Any:
     if isinstance(block, ComposedLayout):
-        return ComposedLayout(block.outer, block.offset, _with_inner(block.inner, tiler, form))
+        return block.with_inner(_with_inner(block.inner, tiler, form))
     return form(as_layout(block, "block"), as_tile(tiler))
 
 

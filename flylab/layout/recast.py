@@ -10,9 +10,10 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.arrays import comparable, reach
-from flylab.layout.construct import as_layout, nested_like
+from flylab.layout.construct import nested_like
+from flylab.layout.derive import coprofile
 from flylab.layout.int_tuple import as_int, leaves, product
-from flylab.layout.layout import Layout, has_basis
+from flylab.layout.layout import Layout
 from flylab.layout.runtime_int import divides
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
@@ -34,15 +35,17 @@ def recast_layout(layout: Any, old_bits: int, new_bits: int) -> Any:
         raise LayoutError(f"recast_layout from {old} to {new} bits: widths are positive", hint="give widths in bits")
     common = gcd(old, new)
     finer, coarser = old // common, new // common
-    if isinstance(layout, ComposedLayout):
-        if not isinstance(layout.outer, Swizzle) or type(layout.offset) is not int or layout.offset * finer % coarser:
-            raise LayoutError(f"recast_layout of {layout}: its offset or outer layout has no counterpart at {new} bits",
-                              hint="recast the inner layout before it is composed")
-        return ComposedLayout(_recast_swizzle(layout.outer, finer, coarser), layout.offset * finer // coarser,
-                              recast_layout(layout.inner, old, new))
-    if has_basis(as_layout(layout).stride):
+    if isinstance(coprofile(layout), tuple):
         raise LayoutError(f"recast_layout of {layout}: it gives coordinates, which have no width",
                           hint="recast the layout of the memory")
+    if isinstance(layout, ComposedLayout):
+        outer = layout.outer
+        known = outer is None or isinstance(outer, Swizzle)
+        if not known or type(layout.offset) is not int or layout.offset * finer % coarser:
+            raise LayoutError(f"recast_layout of {layout}: its offset or outer layout has no counterpart at {new} bits",
+                              hint="recast the inner layout before it is composed")
+        return ComposedLayout(None if outer is None else _recast_swizzle(outer, finer, coarser),
+                              layout.offset * finer // coarser, recast_layout(layout.inner, old, new))
     if product(layout.shape) == 0:
         return layout
     modes = list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))

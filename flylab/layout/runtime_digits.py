@@ -45,7 +45,7 @@ def _in_order(index: Any, shape: IntTuple) -> Any:
 
 
 def _digit(index: Any, mode: tuple[Any, Any], counting: list[tuple[Any, Any]]) -> Any:
-    """One digit: what larger strides count is taken away first, unless they are multiples of all that the mode spans."""
+    """One digit: what larger strides count is taken away first, but for multiples of all that the mode spans."""
     stride, extent = mode
     span = stride * extent
     moduli = [_if_above(other, stride) for other, _ in counting if other is not stride and not is_multiple(other, span)]

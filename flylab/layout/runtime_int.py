@@ -257,11 +257,11 @@ def width(value: Any) -> int:
 
 
 def _low(value: Any) -> int:
-    return value if type(value) is int else value.low
+    return value.low if isinstance(value, RuntimeInt) else value  # type: ignore[no-any-return]
 
 
 def _high(value: Any) -> int:
-    return value if type(value) is int else value.high
+    return value.high if isinstance(value, RuntimeInt) else value  # type: ignore[no-any-return]
 
 
 def divisor_of(value: Any) -> int:

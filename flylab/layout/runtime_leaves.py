@@ -7,7 +7,7 @@ from typing import Any
 
 from flylab.layout.basis import Basis
 from flylab.layout.layout import Layout, trusted
-from flylab.layout.runtime_int import RuntimeInt
+from flylab.layout.runtime_int import RuntimeInt, is_number
 from flylab.layout.swizzle import ComposedLayout
 
 
@@ -32,6 +32,24 @@ def map_runtime(function: Callable[[RuntimeInt], Any], value: Any) -> Any:
     return value
 
 
+def numbers(value: Any) -> list[Any]:
+    """Every number in a value of the algebra, known or not, in the order of its text; of a basis stride its scale.
+
+    >>> from flylab.layout import parse
+    >>> numbers(parse("(?,4):(?{div=4},1)"))
+    [?, 4, ?{div=4}, 1]
+    """
+    if isinstance(value, tuple):
+        return [number for each in value for number in numbers(each)]
+    if isinstance(value, Layout):
+        return numbers((value.shape, value.stride))
+    if isinstance(value, ComposedLayout):
+        return numbers((value.outer, value.offset, value.inner))
+    if isinstance(value, Basis):
+        return [value.scale]
+    return [value] if is_number(value) else []
+
+
 def runtime_leaves(value: Any) -> list[RuntimeInt]:
     """The RuntimeInts in a value of the algebra, in the order of its text.
 
@@ -39,11 +57,4 @@ def runtime_leaves(value: Any) -> list[RuntimeInt]:
     >>> runtime_leaves(parse("(?,4):(?{div=4},1)"))
     [?, ?{div=4}]
     """
-    found: list[RuntimeInt] = []
-
-    def note(leaf: RuntimeInt) -> RuntimeInt:
-        found.append(leaf)
-        return leaf
-
-    map_runtime(note, value)
-    return found
+    return [number for number in numbers(value) if isinstance(number, RuntimeInt)]
