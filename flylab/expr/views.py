@@ -219,7 +219,8 @@ def make_buffer(tensor: Tensor, num_records: int) -> Tensor:
     """A tensor behind a buffer descriptor of `num_records` bytes, with the same layout."""
     spec = tensor.spec
     pointer = fly("make_buffer_ptr", [get_iter(tensor).value], [Ptr(spec.dtype, "buffer")], num_records=num_records)
-    return make_view(Pointer(pointer, Span(0, 0)), tensor.layout)
+    buffer: Tensor = make_view(Pointer(pointer, Span(0, 0)), tensor.layout)
+    return buffer
 
 
 def select(source: Any, indices: Any, *more: Any) -> Any:

@@ -22,7 +22,7 @@ class Basis:
     """
 
     __slots__ = ("scale", "path")
-    scale: int
+    scale: Any
     path: tuple[int, ...]
 
     def __new__(cls, scale: int, path: tuple[int, ...]) -> Basis:

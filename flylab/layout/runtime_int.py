@@ -257,11 +257,11 @@ def width(value: Any) -> int:
 
 
 def _low(value: Any) -> int:
-    return value.low if isinstance(value, RuntimeInt) else value  # type: ignore[no-any-return]
+    return value.low if isinstance(value, RuntimeInt) else value
 
 
 def _high(value: Any) -> int:
-    return value.high if isinstance(value, RuntimeInt) else value  # type: ignore[no-any-return]
+    return value.high if isinstance(value, RuntimeInt) else value
 
 
 def divisor_of(value: Any) -> int:
@@ -279,9 +279,8 @@ def least(value: Any) -> int:
     >>> least(RuntimeInt(divisor=8)), least(RuntimeInt(-4)), least(3)
     (8, -4, 3)
     """
-    if type(value) is int:
-        return value
-    return max(value.low, value.divisor) if value.low >= 0 else value.low
+    low = _low(value)
+    return max(low, value.divisor) if isinstance(value, RuntimeInt) and low >= 0 else low
 
 
 def divided(a: Any, b: Any) -> Any:
