@@ -43,6 +43,7 @@ OPERATIONS = {
         Operation("tiled_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, rests unpacked"),
         Operation("flat_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, tiles and rests unpacked"),
         Operation("slice", ("view", "index*"), ("part",), ("coord",), meaning="fix the modes that coord gives"),
+        Operation("int_swizzle", ("index",), ("swizzled",), ("swizzle",), meaning="an index through a swizzle"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
         Operation(
             "make_buffer_ptr",

@@ -100,6 +100,11 @@ def unused(op: Any) -> bool:
     return all(next(iter(result.uses), None) is None for result in op.results)
 
 
+def axis_of(op: Any) -> int:
+    """The dimension that an operation such as `gpu.thread_id` asks for: 0 for x, 1 for y, 2 for z."""
+    return "xyz".index(str(op.attributes["dimension"]).removeprefix("#gpu<dim ").removesuffix(">"))
+
+
 def source_line(location: Any) -> SourceLine | None:
     """The user's line of an MLIR location, or None where it came from none."""
     while location.is_a_name():
