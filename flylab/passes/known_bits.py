@@ -250,7 +250,7 @@ def in_order(value: Any, known: Container[Any], needs: Callable[[Any], Sequence[
 
 
 class KnownBits:
-    """The known bits of values, each computed once; an operation whose value was asked for must stay while this does."""
+    """The known bits of values, each computed once: no operation may be erased while this lives."""
 
     def __init__(self) -> None:
         self._known: dict[Any, Bits] = {}

@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 
 from flylab.dialect.context import entered
 from flylab.passes.known_bits import RULES, Bits, KnownBits
-from tests.passes.integers import ARGUMENT_VALUES, BINARY, CASTS, HEAD, TAIL, Program, Undefined, body, programs, run, start
+from tests.passes.integers import (
+    ARGUMENT_VALUES,
+    BINARY,
+    CASTS,
+    HEAD,
+    TAIL,
+    Program,
+    Undefined,
+    body,
+    programs,
+    run,
+    start,
+)
 
 
 @settings(max_examples=400)
