@@ -23,6 +23,8 @@ from flylab.errors import CompileError, LayoutError
 from flylab.layout import Swizzle, parse
 from flylab.passes.host import wrap
 from flylab.passes.known_bits import (
+    RULES,
+    SOURCES,
     WIDEST,
     Bits,
     KnownBits,
@@ -32,12 +34,15 @@ from flylab.passes.known_bits import (
     maker,
     mask,
     multiplied,
+    operands_of,
     width_of,
 )
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 
 MOST_TERMS = 16
 """A sum of more terms is looked at as one number, so that a long one costs no more than its length."""
+
+NO_PROMISE = "#arith.overflow<none>"
 
 Term = tuple[Any, int]
 """A value and the constant that it is multiplied by."""
@@ -99,6 +104,7 @@ class _Simplifier:
 
     def __init__(self) -> None:
         self.bits = KnownBits()
+        self.firsts: dict[Any, Any] = {}
         self.sums: dict[Any, tuple[tuple[Term, ...], int]] = {}
         self.made: dict[tuple[Any, ...], Any] = {}
         self.swizzled: dict[Any, tuple[Swizzle, Any]] = {}
@@ -109,7 +115,7 @@ class _Simplifier:
         self.swizzle = _swizzle_of(op)
         self.width = width_of(op.operands[0])
         self.reads, self.changes = fields(self.swizzle, self.width)
-        value: Any = op.operands[0]
+        value = self._first(op.operands[0])
         layers: list[tuple[int, Sequence[Term], int]] = []
         while (result := self._known(value)) is None:
             peeled = self._peeled(value)
@@ -207,7 +213,7 @@ class _Simplifier:
         op = maker(value)
         if op is None or op.name not in SUMS and op.name not in MULTIPLES:
             return []
-        a, b = op.operands
+        a, b = map(self._first, op.operands)
         if op.name in MULTIPLES:
             return [a] if self._number(b) is not None else []
         disjoint = op.name == "arith.addi" or not self.bits.of(a).most & self.bits.of(b).most
@@ -223,10 +229,8 @@ class _Simplifier:
         parts = [self.sums[v] for v in summands]
         if op.name in SUMS:
             terms, constant = parts[0][0] + parts[1][0], parts[0][1] + parts[1][1] & limit
-            self.made.setdefault((op.block, "arith.addi", *map(self._or_number, op.operands)), value)
             return (terms, constant) if len(terms) <= MOST_TERMS else (itself, 0)
         factor = MULTIPLES[op.name](self._number(op.operands[1]) or 0)
-        self.made.setdefault((op.block, "arith.muli", op.operands[0], factor & limit), value)
         terms, constant = parts[0]
         if not constant:
             return itself, 0
@@ -253,32 +257,55 @@ class _Simplifier:
     def _number(self, value: Any) -> int | None:
         return self.bits.of(value).value
 
-    def _or_number(self, value: Any) -> Any:
-        number = self._number(value)
-        return value if number is None else number
+    # Operations: each is made once in a block or around it, and of equal ones the first is used.
 
-    # Operations, each made once in a block or around it.
+    def _first(self, value: Any) -> Any:
+        """The first of the values met that are computed alike."""
+        for each in in_order(value, self.firsts, operands_of):
+            self.firsts[each] = self._first_of(each)
+        return self.firsts[value]
+
+    def _first_of(self, value: Any) -> Any:
+        op = maker(value)
+        if op is None or op.name not in RULES and op.name not in SOURCES or not width_of(value):
+            return value
+        number = self._number(value)
+        if number is not None:
+            key: tuple[Any, ...] = (number, str(value.type))
+        elif op.name in SOURCES:
+            key = (op.name, str(op.attributes))
+        else:
+            if any(str(op.attributes[name]) != NO_PROMISE for name in op.attributes):
+                return value  # it has no value where its promise is broken, and others are not to lose theirs
+            numbers = [self._number(v) for v in op.operands]
+            parts = [self.firsts[v] if n is None else n for v, n in zip(op.operands, numbers, strict=True)]
+            key = (op.name, *parts, str(value.type))
+        found = self._found(op, *key)
+        return self._remembered(value, op, *key) if found is None else found
 
     def _binary(self, name: str, a: Any, b: Any) -> Any:
         """An operation on a value and a value or number."""
-        found = self._found(name, a, b)
+        key, place = (name, a, b, f"i{self.width}"), self.builder.before
+        found = self._found(place, *key)
         if found is None:
             operand = self._constant(b) if isinstance(b, int) else b
-            found = self._remembered(self.builder.op(name, [a, operand], a.type), name, a, b)
+            found = self._remembered(self.builder.op(name, [a, operand], a.type), place, *key)
         return found
 
     def _constant(self, value: int) -> Any:
-        number, kind = wrap(value, self.width), f"i{self.width}"
-        found = self._found(number, kind)
-        return self._remembered(self.builder.constant(number, kind), number, kind) if found is None else found
+        kind, place = f"i{self.width}", self.builder.before
+        found = self._found(place, value, kind)
+        if found is None:
+            made = self.builder.constant(wrap(value, self.width), kind)
+            found = self._remembered(made, place, value, kind)
+        return found
 
-    def _remembered(self, value: Any, *key: Any) -> Any:
-        self.made[self.builder.before.block, *key] = value
+    def _remembered(self, value: Any, op: Any, *key: Any) -> Any:
+        self.made[op.block, *key] = value
         return value
 
-    def _found(self, *key: Any) -> Any:
-        """What was made before in this block or in one around it, where it dominates."""
-        op = self.builder.before
+    def _found(self, op: Any, *key: Any) -> Any:
+        """What was met or made in the block of an operation or around it. There it comes before the swizzle at work."""
         while op.parent is not None:
             found = self.made.get((op.block, *key))
             if found is not None:

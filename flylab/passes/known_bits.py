@@ -257,7 +257,7 @@ class KnownBits:
 
     def of(self, value: Any) -> Bits:
         """The known bits of a value."""
-        for each in in_order(value, self._known, _operands):
+        for each in in_order(value, self._known, operands_of):
             self._known[each] = self._compute(each)
         return self._known[value]
 
@@ -267,11 +267,11 @@ class KnownBits:
             return Bits(width)
         if op.name in SOURCES:
             return SOURCES[op.name](width, op)
-        operands = [self._known[v] for v in _operands(value)]
+        operands = [self._known[v] for v in operands_of(value)]
         return RULES[op.name](width, *operands) if operands and all(b.width for b in operands) else Bits(width)
 
 
-def _operands(value: Any) -> list[Any]:
+def operands_of(value: Any) -> list[Any]:
     """The operands that a rule reads."""
     op = maker(value)
     return list(op.operands) if op is not None and op.name in RULES and width_of(value) else []

@@ -165,8 +165,8 @@ X = "arith.index_cast %t : index to i32"
 CASES: dict[str, tuple[str, int]] = {
     "any index": ("%0 = S<3,3,3> %a", 3),
     "to higher bits": ("%0 = S<3,3,-3> %a", 3),
-    "nothing to mask": (f"%x = {X}\n%0 = muli %x, 8\n%1 = S<3,3,5> %0", 4),
-    "nothing to mask to higher bits": ("%0 = S<2,28,-2> %a", 2),
+    "nothing to mask": ("%x = remui %a, 8\n%y = muli %x, 64\n%0 = S<3,3,3> %y", 4),
+    "nothing to mask to higher bits": (f"%x = muli %a, {2**28}\n%0 = S<2,28,-2> %x", 3),
     "no bits": ("%0 = S<0,3,3> %a", 0),
     "a constant": ("%x = 197\n%0 = S<3,3,3> %x", 0),
     "a negative constant": ("%x = -197\n%0 = S<3,3,3> %x", 0),
@@ -190,8 +190,12 @@ CASES: dict[str, tuple[str, int]] = {
     "xor": ("%x = xori %a, 72\n%0 = S<3,3,3> %x\n%1 = S<3,3,3> %a", 4),
     "twice": ("%x = S<3,3,3> %a\n%0 = S<3,3,3> %x", 3),
     "twice and a sum": ("%x = S<3,3,3> %a\n%y = addi %x, 512\n%0 = S<3,3,3> %y", 4),
+    "twice, where the sign is read and changed": ("%x = S<1,31,1> %a\n%0 = S<1,31,1> %x", 6),
     "another swizzle of a swizzle": ("%x = S<3,3,3> %a\n%0 = S<2,3,3> %x", 6),
     "equal": ("%0 = S<3,3,3> %a\n%1 = S<3,3,3> %a", 3),
+    "computed again": (
+        "%x = muli %a, 64\n%y = addi %x, %b\n%0 = S<3,3,3> %y\n"
+        "%z = muli %a, 64\n%u0 = addi %z, 512\n%v = addi %u0, %b\n%1 = S<3,3,3> %v", 6),
     "the sign": ("%0 = S<3,3,28> %a", 3),
     "past the highest bit": ("%0 = S<3,3,40> %a", 3),
     "never negative, past the highest bit": (f"%x = {X}\n%0 = S<3,3,40> %x", 1),
@@ -288,6 +292,17 @@ def test_across_blocks() -> None:
             IntSwizzleSimplify().run(module)
             assert module.operation.verify()  # a use that its definition does not dominate is refused
             assert str(module).count("arith.shrui") == expected
+
+
+def test_promises_are_not_spread() -> None:
+    """A sum that has no value where it overflows does not stand for one that has."""
+    from mlir import ir
+
+    lines = "%x = arith.addi %a, %b overflow<nsw> : i32\n%y = arith.addi %a, %b : i32\n"
+    for number, name in enumerate("xy"):
+        lines += f'%{number} = "fly.int_swizzle"(%{name}) {{swizzle = "S<3,3,3>"}} : (i32) -> i32\n'
+    with entered():
+        assert str(simplified(ir.Module.parse(HEAD + lines + TAIL))).count("arith.shrui") == 2
 
 
 def test_long_sums_and_chains() -> None:
