@@ -42,6 +42,9 @@ from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 MOST_TERMS = 16
 """A sum of more terms is looked at as one number, so that a long one costs no more than its length."""
 
+NEUTRAL = {"arith.addi": 0, "arith.muli": 1}
+"""The right operand that leaves the left one as it is: the first step of an unrolled loop often has it."""
+
 NO_PROMISE = "#arith.overflow<none>"
 
 Term = tuple[Any, int]
@@ -279,6 +282,8 @@ class _Simplifier:
                 return value  # it has no value where its promise is broken, and others are not to lose theirs
             numbers = [self._number(v) for v in op.operands]
             parts = [self.firsts[v] if n is None else n for v, n in zip(op.operands, numbers, strict=True)]
+            if op.name in NEUTRAL and numbers[1] == NEUTRAL[op.name]:
+                return parts[0]
             key = (op.name, *parts, str(value.type))
         found = self._found(op, *key)
         return self._remembered(value, op, *key) if found is None else found

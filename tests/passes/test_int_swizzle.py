@@ -196,6 +196,8 @@ CASES: dict[str, tuple[str, int]] = {
     "computed again": (
         "%x = muli %a, 64\n%y = addi %x, %b\n%0 = S<3,3,3> %y\n"
         "%z = muli %a, 64\n%u0 = addi %z, 512\n%v = addi %u0, %b\n%1 = S<3,3,3> %v", 6),
+    "the first step of a loop": (
+        "%x = addi %a, 0\n%0 = S<3,3,3> %x\n%y = addi %a, 512\n%1 = S<3,3,3> %y", 4),
     "the sign": ("%0 = S<3,3,28> %a", 3),
     "past the highest bit": ("%0 = S<3,3,40> %a", 3),
     "never negative, past the highest bit": (f"%x = {X}\n%0 = S<3,3,40> %x", 1),
