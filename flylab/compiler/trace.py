@@ -13,34 +13,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flylab.compiler.kernel import Kernel, KernelCall, TracedFunction
-from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
+from flylab.compiler.passing import HostArgument, Passed, host_value, passed
+from flylab.compiler.signature import NUMBER, TENSOR
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
 from flylab.errors import FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import mlir_location
-from flylab.expr.numeric import Integer, Numeric, numeric_class
+from flylab.expr.numeric import Integer, Numeric
 from flylab.expr.promotion import plain
 from flylab.expr.state import FunctionState, KernelState, tracing
 from flylab.expr.tensor import Tensor
-from flylab.expr.typing import Stream
 from flylab.passes.recording import lines_of
 from flylab.places import of_traceback
 from flylab.targets import Target
 
 KERNEL_MODULE = "kernels"
-
-
-@dataclass(frozen=True)
-class HostArgument:
-    """A launch argument as tracing sees it: what it is, without its data.
-
-    `kind` is that of a Parameter; `spec` a MemRef for a tensor, the class of a number, the value of a Constexpr.
-    """
-
-    name: str
-    kind: str
-    spec: Any
 
 
 @dataclass
@@ -84,7 +72,7 @@ class Trace:
             block = self._function("func.func", launcher, launcher.name, runtime, {})
         with ir.InsertionPoint(block), tracing(FunctionState(launcher.name, block.owner.operation)):
             values = iter(block.arguments)
-            bound = {a.name: _host_value(a, values) for a in self.result.arguments}
+            bound = {a.name: host_value(a, values) for a in self.result.arguments}
             launcher.run_for_effect(bound)
             op("func.return", [], loc=_end(launcher))
         self._check_calls()
@@ -134,7 +122,7 @@ class Trace:
                 f"launch of '{call.kernel.name}': smem={smem!r}",
                 hint=f"dynamic LDS is 0 to {self.target.lds_bytes} bytes on {self.target}",
             )
-        arguments = [_kernel_argument(p, call.arguments[p.name]) for p in call.kernel.signature.parameters]
+        arguments = [passed(p, call.arguments[p.name]) for p in call.kernel.signature.parameters]
         symbol = self._symbol(call.kernel.name)
         self._trace_kernel(call.kernel, symbol, arguments, known, grids)
         self._launch_func(symbol, arguments, grids, blocks, smem)
@@ -150,13 +138,13 @@ class Trace:
         self,
         kernel: Kernel,
         symbol: str,
-        arguments: list[tuple[HostArgument, Any]],
+        arguments: list[Passed],
         known: tuple[int, int, int] | None,
         grid: list[Any],
     ) -> None:
         from mlir import ir
 
-        runtime = [a for a, _ in arguments if a.kind in (TENSOR, NUMBER)]
+        runtime = [a for passed in arguments for a, _ in passed.slots if a.kind in (TENSOR, NUMBER)]
         extra: dict[str, Any] = {"gpu.kernel": ir.UnitAttr.get()}
         if known:
             extra["known_block_size"] = ir.DenseI32ArrayAttr.get(list(known))
@@ -172,13 +160,13 @@ class Trace:
         state = KernelState(symbol, block.owner.operation, known, (x, y, z))
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
-            kernel.run_for_effect({a.name: _host_value(a, values) for a, _ in arguments})
+            kernel.run_for_effect({passed.name: passed.received(values) for passed in arguments})
             op("gpu.return", [], loc=_end(kernel))
 
     def _launch_func(
         self,
         symbol: str,
-        arguments: list[tuple[HostArgument, Any]],
+        arguments: list[Passed],
         grid: list[Any],
         block: list[Any],
         smem: int | None,
@@ -190,7 +178,8 @@ class Trace:
             operands.append(constant(smem, DTYPES["Int32"]))
         passed = [
             value.value if isinstance(value, Tensor) else argument.spec(value).ir_value()
-            for argument, value in arguments
+            for each in arguments
+            for argument, value in each.slots
             if argument.kind in (TENSOR, NUMBER)
         ]
         segments = [0, *[1] * 6, 0, 0, 0, int(bool(smem)), len(passed), 0]
@@ -210,48 +199,6 @@ def _end(function: TracedFunction) -> Any:
 
     source = function.source
     return ir.Location.file(source.file, source.first_line + len(lines_of(source.text)) - 1, 1)
-
-
-def _host_value(argument: HostArgument, values: Iterator[Any]) -> Any:
-    """What the traced function gets for a parameter: a value of the trace, or the constant itself."""
-    if argument.kind == TENSOR:
-        return Tensor(next(values))
-    if argument.kind == NUMBER:
-        return argument.spec(next(values))
-    return argument.spec
-
-
-def _kernel_argument(parameter: Parameter, value: Any) -> tuple[HostArgument, Any]:
-    """A kernel's parameter and what the launcher passes for it."""
-    kind = parameter.kind
-    if kind == INFERRED:
-        kind = (
-            TENSOR
-            if isinstance(value, Tensor)
-            else STREAM
-            if isinstance(value, Stream)
-            else NUMBER
-            if isinstance(value, Numeric) and not value.is_static
-            else CONSTEXPR
-        )
-    if kind == TENSOR and isinstance(value, Tensor):
-        return HostArgument(parameter.name, TENSOR, value.spec), value
-    if kind == NUMBER and isinstance(value, (Numeric, int, float)):
-        numeric = parameter.numeric or numeric_class(type(value))
-        parameter.check_number(numeric, value)
-        return HostArgument(parameter.name, NUMBER, numeric), value
-    if kind == STREAM:
-        return HostArgument(parameter.name, STREAM, value), value
-    if kind == CONSTEXPR:
-        if isinstance(value, Numeric) and not value.is_static or isinstance(value, Tensor):
-            raise TraceError(
-                f"'{parameter.name}' is a Constexpr, and gets a value only known on the device",
-                hint=f"declare it fx.Int32 in the kernel, or fx.Constexpr in the launcher: {parameter}",
-            )
-        constant = value.value if isinstance(value, Numeric) else value
-        parameter.check_constant(constant)
-        return HostArgument(parameter.name, CONSTEXPR, constant), value
-    raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}", hint="pass what the annotation says")
 
 
 def _extents(kernel: Kernel, what: str, given: Any) -> list[Any]:

@@ -60,6 +60,7 @@ OPERATIONS = {
         # Values of the layout algebra that hold runtime numbers, and what is computed with them.
         Operation("static", (), ("result",), meaning="an argument known while tracing; the type holds all of it"),
         Operation("make_int_tuple", ("leaf*",), ("result",), meaning="an int tuple from its runtime leaves"),
+        Operation("from_leaves", ("leaf*",), ("result",), meaning="a layout from its runtime leaves"),
         Operation("make_tile", ("leaf*",), ("result",), meaning="a tile from its runtime leaves"),
         Operation("get_leaf", ("source",), ("leaf",), ("index",), meaning="one runtime leaf of a value of the algebra"),
         Operation("get_layout", ("view",), ("layout",), meaning="the layout of a view"),

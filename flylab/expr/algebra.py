@@ -16,7 +16,7 @@ from typing import Any
 from flylab.dialect.types import INT_TUPLE, Algebra
 from flylab.errors import LayoutError, NotSupportedError, TraceError
 from flylab.expr.emit import fly, mlir_type
-from flylab.expr.layout_value import LayoutValue
+from flylab.expr.layout_value import LayoutValue, leaves_of, number, of_one_width
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
 from flylab.expr.promotion import plain
@@ -92,7 +92,7 @@ class Arguments:
     """The arguments of one call: the facts of each, and their values as operands."""
 
     def __init__(self, args: tuple[Any, ...]):
-        self.args = tuple(map(_of_one_width, args))
+        self.args = args
         self.number: dict[int, Numeric] = {}
         self._facts: dict[Any, RuntimeInt] = {}
         self.facts = [self._known(arg) for arg in args]
@@ -123,46 +123,23 @@ class Arguments:
         return emitted(name, self.operands(), result)
 
 
-def _of_one_width(arg: Any) -> Any:
-    """A tuple with its runtime numbers as Int64 where one of them is: MLIR gives the leaves of a tuple one type."""
-    numbers: list[Numeric] = []
-
-    def each(tree: Any, change: Callable[[Numeric], Any]) -> Any:
-        if isinstance(tree, tuple):
-            return tuple([each(item, change) for item in tree])
-        return change(tree) if isinstance(tree, Numeric) else tree
-
-    each(arg, numbers.append)
-    widths = {number.dtype.bits > 32 for number in numbers}
-    return each(arg, CLASSES["Int64"]) if len(widths) == 2 else arg
-
-
 def operand(arg: Any, facts: Any) -> Any:
     """One argument as an MLIR value of its type."""
     if isinstance(arg, LayoutValue):
         return arg.value
     kind = Algebra.of(facts)
-    values = _leaf_values(arg)
-    if not values and not runtime_leaves(facts):
+    if not runtime_leaves(facts):
         return fly("static", [], [kind])
+    values = of_one_width(_numbers(arg))
     return fly("make_int_tuple" if kind.NAME == INT_TUPLE else "make_tile", values, [kind])
 
 
-def _leaf_values(arg: Any) -> list[Any]:
+def _numbers(arg: Any) -> list[Any]:
     if isinstance(arg, tuple):
-        return [value for each in arg for value in _leaf_values(each)]
+        return [value for each in arg for value in _numbers(each)]
     if isinstance(arg, LayoutValue):
-        return leaves_of(arg.value, arg.form.value())
-    if not isinstance(arg, Numeric):
-        return []
-    return [CLASSES["Int64"](arg).ir_value() if arg.dtype.bits > 32 else
-            arg.ir_value() if arg.dtype.bits == 32 else CLASSES["Int32"](arg).ir_value()]
-
-
-def leaves_of(value: Any, facts: Any) -> list[Any]:
-    """The runtime leaves of a value of the algebra, as MLIR values."""
-    return [fly("get_leaf", [value], [mlir_type(CLASSES[f"Int{leaf.bits}"].dtype)], index=i)
-            for i, leaf in enumerate(runtime_leaves(facts))]
+        return arg.numbers()
+    return [arg] if isinstance(arg, Numeric) else []
 
 
 def emitted(name: str, operands: list[Any], result: Any) -> Any:
@@ -176,7 +153,7 @@ def emitted(name: str, operands: list[Any], result: Any) -> Any:
     if isinstance(result, RuntimeInt):
         return number(fly(name, operands, [mlir_type(CLASSES[f"Int{result.bits}"].dtype)]), result)
     values = iter(leaves_of(fly(name, operands, [Algebra.of(result)]), result))
-    return map_runtime(lambda leaf: number(next(values), leaf), result)
+    return map_runtime(lambda leaf: next(values), result)
 
 
 def _is_plain(value: Any) -> bool:
@@ -186,11 +163,6 @@ def _is_plain(value: Any) -> bool:
 def _signed(leaf: RuntimeInt) -> RuntimeInt:
     """A leaf as an integer of the language holds it, which is signed."""
     return leaf if leaf.high <= MOST[32] else RuntimeInt(leaf.low, leaf.high, leaf.divisor, 64)
-
-
-def number(value: Any, facts: RuntimeInt) -> Any:
-    """An MLIR integer with what is known of it. An extent counts as 1 or more in the algebra alone."""
-    return CLASSES[f"Int{facts.bits}"](value).with_facts((min(facts.low, 0), facts.high), facts.divisor)
 
 
 def assume(value: Any, *, div: int = 1, low: int | None = None, high: int | None = None) -> Any:

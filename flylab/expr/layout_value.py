@@ -7,8 +7,12 @@ from typing import Any
 
 from flylab.dialect.types import Algebra, of_mlir
 from flylab.errors import TraceError
+from flylab.expr.emit import fly, mlir_type
+from flylab.expr.numeric import CLASSES
 from flylab.expr.operators import refuse
 from flylab.expr.state import Owned
+from flylab.layout.runtime_int import RuntimeInt
+from flylab.layout.runtime_leaves import runtime_leaves
 
 
 class LayoutValue(Owned):
@@ -23,6 +27,15 @@ class LayoutValue(Owned):
         self._own(value)
         self.form: Algebra = of_mlir(value.type)
         """The type: its text, with `?` for the runtime leaves."""
+
+    @classmethod
+    def of(cls, form: Algebra, numbers: list[Any]) -> LayoutValue:
+        """The layout of this type with these numbers as its runtime leaves."""
+        return cls(fly("from_leaves", of_one_width(numbers), [form]))
+
+    def numbers(self) -> list[Any]:
+        """The runtime leaves, as numbers of the device."""
+        return leaves_of(self.value, self.form.value())
 
     @property
     def shape(self) -> Any:
@@ -69,6 +82,28 @@ class LayoutValue(Owned):
         """Refused: the indices are known only on the device."""
         raise TraceError(f"the indices of {self} are known only on the device",
                          hint="ask for one: layout(coord); or list a layout of known extents")
+
+
+def leaves_of(value: Any, facts: Any) -> list[Any]:
+    """The runtime leaves of a value of the algebra (an MLIR value), as numbers of the device."""
+    kinds = [mlir_type(CLASSES[f"Int{leaf.bits}"].dtype) for leaf in runtime_leaves(facts)]
+    return [number(fly("get_leaf", [value], [kind], index=i), leaf)
+            for i, (kind, leaf) in enumerate(zip(kinds, runtime_leaves(facts), strict=True))]
+
+
+def number(value: Any, facts: RuntimeInt) -> Any:
+    """An MLIR integer with what is known of it. An extent counts as 1 or more in the algebra alone."""
+    return CLASSES[f"Int{facts.bits}"](value).with_facts((min(facts.low, 0), facts.high), facts.divisor)
+
+
+def of_one_width(numbers: list[Any]) -> list[Any]:
+    """Integers as MLIR values of one type, which MLIR wants of the leaves of a tuple: i32, or i64 if one of them is.
+
+    The type of the tuple keeps the width of each.
+    """
+    wide = any([given.dtype.bits > 32 for given in numbers])
+    target = CLASSES["Int64" if wide else "Int32"]
+    return [(given if given.dtype.bits == target.dtype.bits else target(given)).ir_value() for given in numbers]
 
 
 refuse(LayoutValue, "compute with its size, its extents or an index: fx.size(layout), layout.shape, layout(coord)")

@@ -111,7 +111,9 @@ def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    lowering.leaves[op.results[0]] = list(op.operands)
+    result = op.results[0]
+    leaves = zip(op.operands, runtime_leaves(_facts(result)), strict=True)
+    lowering.leaves[result] = [converted(builder, value, facts.low, facts.bits) for value, facts in leaves]
 
 
 def _static(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -208,6 +210,7 @@ RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     "fly.static": _static,
     "fly.make_int_tuple": _make_leaves,
     "fly.make_tile": _make_leaves,
+    "fly.from_leaves": _make_leaves,
     "fly.get_leaf": _get_leaf,
     "fly.get_layout": _get_layout,
     "fly.make_view": _make_view,

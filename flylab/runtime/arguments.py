@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.compiler.meaning import is_by_state
+from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
-from flylab.compiler.trace import HostArgument
 from flylab.dialect.types import MemRef
 from flylab.dtypes import BOOL, DType, of_numpy
 from flylab.errors import ArgumentError, FlylabError

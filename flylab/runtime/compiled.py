@@ -13,7 +13,8 @@ from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
 from flylab.compiler.inspection import Text, show
 from flylab.compiler.kernel import TracedFunction
-from flylab.compiler.trace import HostArgument, trace
+from flylab.compiler.passing import HostArgument
+from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.passes import pipeline

@@ -11,8 +11,8 @@ from flylab import settings
 from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.jit import Launcher
 from flylab.compiler.meaning import PLAIN, exact, meaning
+from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
-from flylab.compiler.trace import HostArgument
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
 from flylab.passes.host import Launch

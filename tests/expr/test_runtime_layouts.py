@@ -6,6 +6,7 @@ Python with the numbers, and in a kernel with parameters of the device; both mus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import flylab
-import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab import layout as rules
 from flylab.errors import LayoutError
-from flylab.layout import ComposedLayout, Layout, Swizzle, leaves, size
+from flylab.layout import Layout, Swizzle, leaves
+from flylab.layout.int_tuple import map_leaves
 from tests.samples import cell
 
-THREADS, RESULTS = 64, 12
+THREADS, RESULTS = 64, 32
 RUN = cell("""
     @flyc.kernel
     def k(out: fx.Tensor, a: fx.Int32, b: fx.Int32, c: fx.Int32, body: fx.Constexpr):
@@ -57,6 +58,7 @@ def on_device(program: Program, facts: list[dict[str, int]], values: list[tuple[
 
 
 def in_python(program: Program, numbers: tuple[int, ...]) -> np.ndarray:
+    """The same table, computed with the numbers."""
     table = np.zeros((THREADS, RESULTS), np.int64)
     for thread in range(THREADS):
         found = flat(program(rules, numbers, thread))
@@ -71,113 +73,104 @@ def check(program: Program, values: list[tuple[int, ...]], facts: list[dict[str,
         assert (table == wanted).all(), (numbers, table[:4], wanted[:4])
 
 
+def written(leaf: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """The text of a tuple of one to three modes, which may nest once."""
+    modes = st.one_of(leaf, leaf, leaf, st.lists(leaf, min_size=2, max_size=2).map(_tuple))
+    return st.lists(modes, min_size=1, max_size=3).map(_tuple)
+
+
+def _tuple(items: list[str]) -> str:
+    return "(" + ", ".join(items) + ",)"
+
+
+NUMBERS = ["n[0]", "n[1]", "n[2]"]
+EXTENTS = st.sampled_from([*NUMBERS, *NUMBERS, "1", "2", "3", "4", "8", "16"])
+STRIDES = st.sampled_from([*NUMBERS, "0", "1", "2", "5", "8", "64"])
+TILES = st.sampled_from(["1", "2", "4", "8", "Layout(4, 2)", "Layout((2, 2), (4, 1))", "(2,)", "(4, 2)", "(None, 8)",
+                         "(2, None)", "(Layout(2, 2), 4)", "(n[1],)", "n[1]", "(n[0], 2)"])
+
+
 @st.composite
-def shapes(draw: st.DrawFn, depth: int = 2) -> Any:
-    """A shape of one to three modes; the leaf -k stands for the runtime number k - 1."""
-    modes = []
-    for _ in range(draw(st.integers(1, 3))):
-        if depth and draw(st.integers(0, 4)) == 0:
-            modes.append(draw(shapes(depth - 1)))
-        else:
-            modes.append(draw(st.sampled_from([-1, -2, -3, 1, 2, 3, 4, 8, 16])))
-    return tuple(modes)
-
-
-def filled(tree: Any, numbers: tuple[Any, ...]) -> Any:
-    if isinstance(tree, tuple):
-        return tuple(filled(each, numbers) for each in tree)
-    return numbers[-tree - 1] if isinstance(tree, int) and tree < 0 else tree
-
-
-@st.composite
-def layouts(draw: st.DrawFn) -> Callable[[Any, tuple[Any, ...]], Any]:
-    """How to make a layout of a module and the numbers."""
-    shape = draw(shapes())
-    kind = draw(st.sampled_from(["compact", "ordered", "strided", "identity", "padded"]))
-    if kind == "compact":
-        return lambda lib, n: lib.make_layout(filled(shape, n))
-    if kind == "identity":
-        return lambda lib, n: lib.make_identity_layout(filled(shape, n))
-    if kind == "ordered":
-        order = tuple(draw(st.permutations(range(len(shape)))))
-        return lambda lib, n: lib.make_ordered_layout(filled(shape, n), order)
+def layouts(draw: st.DrawFn) -> str:
+    """A layout, as an expression of `lib` and the numbers `n`."""
+    shape = draw(written(EXTENTS))
+    kind = draw(st.sampled_from(["make_layout", "make_identity_layout", "make_ordered_layout", "strided", "padded"]))
     if kind == "strided":
-        stride = rules.int_tuple.map_leaves(lambda _: draw(st.sampled_from([-1, -2, -3, 0, 1, 2, 5, 8, 64])), shape)
-        return lambda lib, n: lib.make_layout(filled(shape, n), filled(stride, n))
-    return lambda lib, n: lib.make_layout((filled(shape, n), n[1]), (lib.make_layout(filled(shape, n)).stride, n[0] * 4))
+        strides = [draw(STRIDES) for _ in re.findall(r"[^(), ]+", shape)]
+        found = iter(strides)
+        return f"lib.make_layout({shape}, {re.sub('[^(), ]+', lambda _: next(found), shape)})"
+    if kind == "padded":
+        stride = draw(st.sampled_from(["(n[1] + 4, 1)", "(1, n[0] * 2)", "(64, n[2])"]))
+        return f"lib.make_layout((n[0], n[1]), {stride})"
+    order = f", {draw(st.permutations([0, 1, 2]))[: len(eval(shape, {'n': (2, 2, 2)}))]}" if "order" in kind else ""
+    return f"lib.{kind}({shape}{order})"
 
 
-TILES = st.one_of(
-    st.sampled_from([1, 2, 4, 8]),
-    st.builds(Layout, st.sampled_from([2, 4]), st.sampled_from([1, 2, 4])),
-    st.lists(st.sampled_from([None, 1, 2, 4, 8, Layout(2, 2)]), min_size=1, max_size=2).map(tuple),
+BY_MODE = st.one_of(
+    st.builds("lib.{}(x, {})".format, st.sampled_from(["logical_divide", "zipped_divide", "tiled_divide",
+                                                       "flat_divide", "composition"]), TILES),
+    st.builds("lib.{}(x, lib.make_layout({}))".format,
+              st.sampled_from(["blocked_product", "raked_product"]), st.sampled_from(["(2, 3)", "(n[0], 2)", "n[1]"])),
+    st.sampled_from([
+        "lib.coalesce(x, (1,))", "lib.group(x, 0, 1)", "lib.select(x, [0])", "lib.take(x, 0, 1)", "x[0]",
+        "lib.append(x, lib.make_layout(n[2], 1))", "lib.prepend(x, Layout(2, 1))",
+        "lib.make_layout_like(x)", "lib.make_fragment_layout_like(x)", "lib.tile_to_shape(x, (n[0] * 8, n[1] * 16))",
+        "lib.make_layout(lib.get_shape(x))",
+    ]),
 )
-DIVIDES = ["logical_divide", "zipped_divide", "tiled_divide", "flat_divide"]
-PRODUCTS = ["logical_product", "zipped_product", "blocked_product", "raked_product"]
+OF_THE_WHOLE = st.one_of(
+    st.builds("lib.{}(x, {})".format, st.sampled_from(["logical_divide", "composition"]),
+              st.sampled_from(["4", "Layout(4, 2)", "Layout((2, 2), (4, 1))", "Layout(2, 8)", "lib.make_layout(n[0])",
+                               "lib.make_layout((4, n[0]))"])),
+    st.builds("lib.logical_product(x, lib.make_layout({}))".format, st.sampled_from(["(2, 3)", "(n[0], 2)", "n[1]"])),
+    st.sampled_from([
+        "lib.coalesce(x)", "lib.filter(x)", "lib.complement(x, n[0] * 64)", "lib.right_inverse(x)",
+        "lib.left_inverse(x)", "lib.recast_layout(x, 16, 8)", "lib.recast_layout(x, 8, 16)",
+        "lib.make_composed_layout(Swizzle(3, 3, 3), n[0], x)", "lib.make_composed_layout(Swizzle(2, 0, -2), x)",
+        "lib.composition(Swizzle(2, 1, 3), x)", "lib.make_layout(x, lib.make_layout(n[1], 64))",
+        "lib.composition(lib.make_layout(n[0] * n[1] * 512, 3), x)",
+    ]),
+)
+OF_MODES = ["lib.get_flat_coord(t, lib.get_shape(x))", "lib.int_tuple_product_each(lib.get_shape(x))",
+            "lib.idx2crd(t, lib.get_shape(x))", "lib.dice(lib.get_shape(x), (1,) * lib.rank(x))", "lib.cosize(x)"]
+OF_MAPS = ["lib.crd2idx(t, x)", "lib.get_1d_coord(t, lib.get_shape(x))", "lib.ceil_div(lib.size(x), n[1])"]
 
 
 @st.composite
-def steps(draw: st.DrawFn) -> Callable[[Any, Any, tuple[Any, ...]], Any]:
-    """One operation on a layout."""
-    kind = draw(st.sampled_from(["divide", "divide", "product", "composition", "coalesce", "modes", "complement",
-                                 "inverse", "recast", "swizzle", "runtime tile", "filter"]))
-    if kind == "divide":
-        name, tile = draw(st.sampled_from(DIVIDES)), draw(TILES)
-        return lambda lib, layout, n: getattr(lib, name)(layout, tile)
-    if kind == "product":
-        name = draw(st.sampled_from(PRODUCTS))
-        extents = draw(st.sampled_from([(2, 3), (-1, 2), (-2, -3), (4,)]))
-        return lambda lib, layout, n: getattr(lib, name)(layout, lib.make_layout(filled(extents, n)))
-    if kind == "composition":
-        inner = draw(st.sampled_from([Layout(4, 1), Layout(4, 2), Layout((2, 2), (4, 1)), (2, None), Layout(2, 8), 4]))
-        return lambda lib, layout, n: lib.composition(layout, inner)
-    if kind == "modes":
-        return draw(st.sampled_from([
-            lambda lib, layout, n: lib.group(layout, 0, 1), lambda lib, layout, n: lib.select(layout, [0]),
-            lambda lib, layout, n: lib.append(layout, lib.make_layout(n[2], 1)), lambda lib, layout, n: layout[0],
-            lambda lib, layout, n: lib.take(layout, 0, 1), lambda lib, layout, n: lib.prepend(layout, Layout(2, 1)),
-        ]))
-    if kind == "complement":
-        return lambda lib, layout, n: lib.complement(layout, n[0] * 64)
-    if kind == "inverse":
-        name = draw(st.sampled_from(["right_inverse", "left_inverse"]))
-        return lambda lib, layout, n: getattr(lib, name)(layout)
-    if kind == "recast":
-        widths = draw(st.sampled_from([(16, 8), (8, 16), (32, 16)]))
-        return lambda lib, layout, n: lib.recast_layout(layout, *widths)
-    if kind == "swizzle":
-        swizzle = Swizzle(*draw(st.sampled_from([(1, 0, 1), (2, 1, 3), (3, 3, 3), (2, 0, -2)])))
-        return lambda lib, layout, n: lib.make_composed_layout(swizzle, n[0], layout)
-    if kind == "runtime tile":
-        return lambda lib, layout, n: lib.zipped_divide(layout, lib.make_tile(n[1]))
-    return lambda lib, layout, n: getattr(lib, kind)(layout)
+def sources(draw: st.DrawFn) -> tuple[str, list[str], list[str]]:
+    """A layout, steps and results. What coalesces may have more modes in the kernel, where less is known: after such a
+    step come no steps and no results by mode."""
+    by_mode, whole = draw(st.lists(BY_MODE, max_size=2)), draw(st.lists(OF_THE_WHOLE, max_size=2))
+    asked = st.sampled_from(OF_MAPS if whole else OF_MAPS + OF_MODES)
+    return draw(layouts()), by_mode + whole, draw(st.lists(asked, min_size=1, max_size=3, unique=True))
 
 
-@st.composite
-def programs(draw: st.DrawFn) -> Program:
-    make, changes = draw(layouts()), draw(st.lists(steps(), max_size=3))
+def compiled(make: str, steps: list[str], results: list[str]) -> Program:
+    """The program that these expressions are: of the module `lib`, the numbers `n` and the thread `t`."""
+    lines = [f"x = {line}" for line in (make, *steps)]
+    body = "; ".join(f"{line}; note(x)" for line in lines)
+    names: dict[str, Any] = {"Layout": Layout, "Swizzle": Swizzle, "note": lambda x: None}
+    exec(f"def program(lib, n, t):\n    {body}\n    return [lib.size(x), {', '.join(results)}]", names)
+    return names["program"]  # type: ignore[no-any-return]
 
-    def program(lib: Any, numbers: tuple[Any, ...], thread: Any) -> list[Any]:
-        layout = make(lib, numbers)
-        for change in changes:
-            layout = change(lib, layout, numbers)
-        shape = lib.get_shape(layout)
-        results = [lib.crd2idx(thread, layout), lib.size(layout), lib.get_1d_coord(thread, shape)]
-        if lib is rules and isinstance(layout, (Layout, ComposedLayout)) and not size(layout):
-            raise LayoutError("an empty layout")
-        return results
 
-    return program
+def form(program: Program, numbers: tuple[int, ...]) -> Any:
+    """How the layouts of the program nest, and which of their numbers are 0 and 1."""
+    seen: list[Any] = []
+    program.__globals__["note"] = lambda x: seen.append(map_leaves(lambda n: min(n, 2), x.shape))
+    program(rules, numbers, 0)
+    program.__globals__["note"] = lambda x: None
+    return seen
 
 
 FACTS = st.fixed_dictionaries({"div": st.sampled_from([1, 2, 4, 8]), "low": st.just(1)})
 
 
 @pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
-@settings(max_examples=200)
-@given(programs(), st.lists(FACTS, min_size=3, max_size=3), st.data())
-def test_a_program_gives_on_the_device_what_it_gives_in_python(chip: str, program: Program, facts: Any,
-                                                               data: Any) -> None:
+@settings(max_examples=settings.default.max_examples // 2)
+@given(sources(), st.lists(FACTS, min_size=3, max_size=3), st.data())
+def test_a_program_gives_on_the_device_what_it_gives_in_python(chip: str, source: Any, facts: Any, data: Any) -> None:
+    program = compiled(*source)
     numbers = st.tuples(*[st.integers(1, 12).map(lambda k, by=fact["div"]: k * by) for fact in facts])
     values = data.draw(st.lists(numbers, min_size=2, max_size=3))
     with flylab.use(chip):
@@ -186,8 +179,11 @@ def test_a_program_gives_on_the_device_what_it_gives_in_python(chip: str, progra
         except LayoutError as error:
             assert error.hint
             assume(False)
+    usual = form(program, (8 * 1009, 8 * 1013, 8 * 1019))
     for given_values, table in zip(values, tables, strict=True):
+        if form(program, given_values) != usual:
+            continue  # an extent that happens to be 1 has no stride in Python, and may have one in the kernel
         wanted = in_python(program, given_values)
-        # An integer past the end extends the last mode of more than one element, which a runtime extent may be or not.
-        inside = wanted[:, 1].min(initial=THREADS)
-        assert (table[:inside] == wanted[:inside]).all(), (given_values, table[:4], wanted[:4])
+        # An integer past the end extends the last mode.
+        inside = wanted[:, 0].min(initial=THREADS)
+        assert (table[:inside] == wanted[:inside]).all(), (source, given_values, table[:4], wanted[:4])

@@ -1,0 +1,134 @@
+"""What a launch passes: a launcher's arguments as tracing sees them, and a kernel's as its parameters get them.
+
+A tensor and a number are one argument of the device function each. A layout, or a tuple, with runtime numbers is passed
+as these numbers; the kernel puts it together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
+from flylab.errors import TraceError
+from flylab.expr.algebra import is_runtime
+from flylab.expr.layout_value import LayoutValue
+from flylab.expr.numeric import Numeric, numeric_class
+from flylab.expr.tensor import Tensor
+from flylab.expr.typing import Stream
+from flylab.expr.views import get_iter, get_layout, make_view
+from flylab.layout import Layout
+
+
+@dataclass(frozen=True)
+class HostArgument:
+    """A launch argument as tracing sees it: what it is, without its data.
+
+    `kind` is that of a Parameter; `spec` a MemRef for a tensor, the class of a number, the value of a Constexpr.
+    """
+
+    name: str
+    kind: str
+    spec: Any
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A kernel's parameter: the arguments that it takes, with the launcher's values, and what it is made of them."""
+
+    name: str
+    slots: list[tuple[HostArgument, Any]]
+    made: Callable[[list[Any]], Any] = lambda values: values[0]
+
+    def received(self, values: Iterator[Any]) -> Any:
+        """What the kernel gets, from the arguments of its device function."""
+        found = []
+        for argument, given in self.slots:
+            value = host_value(argument, values)
+            if isinstance(value, Numeric) and isinstance(given, Numeric) and value.dtype == given.dtype:
+                value.bounds, value.divisor = given.bounds, given.divisor  # what the launcher knows, the kernel does
+            found.append(value)
+        return self.made(found)
+
+
+def host_value(argument: HostArgument, values: Iterator[Any]) -> Any:
+    """What the traced function gets for a parameter: a value of the trace, or the constant itself."""
+    if argument.kind == TENSOR:
+        return Tensor(next(values))
+    if argument.kind == NUMBER:
+        return argument.spec(next(values))
+    return argument.spec
+
+
+def passed(parameter: Parameter, value: Any) -> Passed:
+    """A kernel's parameter and what the launcher passes for it."""
+    name = parameter.name
+    if isinstance(value, Tensor) and value.is_runtime and parameter.kind in (TENSOR, INFERRED):
+        return _tensor(name, value)
+    if isinstance(value, (LayoutValue, tuple)) and is_runtime(value) and parameter.kind == INFERRED:
+        return _tree(name, value)
+    return Passed(name, [_argument(parameter, value)])
+
+
+def _tensor(name: str, tensor: Tensor) -> Passed:
+    """A tensor of a runtime layout: its pointer, and its layout."""
+    start = make_view(get_iter(tensor), Layout(1))
+    layout = _tree(name, get_layout(tensor))
+    return Passed(name, [(HostArgument(name, TENSOR, start.spec), start), *layout.slots],
+                  lambda values: make_view(get_iter(values[0]), layout.made(values[1:])))
+
+
+def _tree(name: str, value: Any) -> Passed:
+    """A layout or tuple: one slot for each runtime number in it."""
+    if isinstance(value, LayoutValue):
+        form = value.form
+        return Passed(name, [_slot(name, number) for number in value.numbers()],
+                      lambda values: LayoutValue.of(form, values))
+    if not isinstance(value, tuple):
+        return Passed(name, [_slot(name, value)]) if is_runtime(value) else Passed(name, [], lambda values: value)
+    parts = [_tree(f"{name}.{i}", each) for i, each in enumerate(value)]
+
+    def together(values: list[Any]) -> tuple[Any, ...]:
+        rest = iter(values)
+        return tuple([part.made([next(rest) for _ in part.slots]) for part in parts])
+
+    return Passed(name, [slot for part in parts for slot in part.slots], together)
+
+
+def _slot(name: str, number: Any) -> tuple[HostArgument, Any]:
+    if not isinstance(number, Numeric):
+        raise TraceError(f"'{name}' gets {number!r}, which a kernel cannot take", hint="pass an fx number")
+    return HostArgument(name, NUMBER, type(number)), number
+
+
+def _kind(parameter: Parameter, value: Any) -> str:
+    if parameter.kind != INFERRED:
+        return parameter.kind
+    if isinstance(value, Tensor):
+        return TENSOR
+    if isinstance(value, Stream):
+        return STREAM
+    return NUMBER if isinstance(value, Numeric) and not value.is_static else CONSTEXPR
+
+
+def _argument(parameter: Parameter, value: Any) -> tuple[HostArgument, Any]:
+    kind = _kind(parameter, value)
+    if kind == TENSOR and isinstance(value, Tensor):
+        return HostArgument(parameter.name, TENSOR, value.spec), value
+    if kind == NUMBER and isinstance(value, (Numeric, int, float)):
+        numeric = parameter.numeric or numeric_class(type(value))
+        parameter.check_number(numeric, value)
+        return HostArgument(parameter.name, NUMBER, numeric), value
+    if kind == STREAM:
+        return HostArgument(parameter.name, STREAM, value), value
+    if kind == CONSTEXPR:
+        if isinstance(value, Tensor) or is_runtime(value):
+            raise TraceError(
+                f"'{parameter.name}' is a Constexpr, and gets a value only known on the device",
+                hint=f"declare it fx.Int32 in the kernel, or fx.Constexpr in the launcher: {parameter}",
+            )
+        constant = value.value if isinstance(value, Numeric) else value
+        parameter.check_constant(constant)
+        return HostArgument(parameter.name, CONSTEXPR, constant), value
+    raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}", hint="pass what the annotation says")
