@@ -159,7 +159,7 @@ def as_tile(tile: Any, levels: int = DEEPEST) -> Any:
             raise LayoutError("a tile needs at least one mode", hint="give None for a mode that is not divided")
         below = level_below(levels, "tile")
         return tuple([as_tile(each, below) for each in tile])
-    extent = tile.extent() if isinstance(tile, RuntimeInt) else as_int(tile, "tile extent")
+    extent = as_shape(tile, "tile extent") if isinstance(tile, RuntimeInt) else as_int(tile, "tile extent")
     if extent < 1:
         raise LayoutError(f"tile extent {extent} is not positive", hint="give an extent of 1 or more, or None")
     return extent

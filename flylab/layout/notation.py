@@ -9,7 +9,7 @@ from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
 from flylab.layout.int_tuple import DEEPEST, leaves
 from flylab.layout.layout import Layout
-from flylab.layout.runtime_int import parse_runtime
+from flylab.layout.runtime_int import is_number, parse_runtime
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 _TOKEN = re.compile(r"\s*(-?[0-9]{1,100}(?:E[0-9]{1,9})*|\?(?:\{[^{}]{1,99}\})?(?:E[0-9]{1,9})*"
@@ -114,8 +114,8 @@ class _Reader:
         return result
 
     def is_offset(self, part: Any, place: int) -> bool:
-        """Whether a part is an int or a coordinate; a tile in brackets is neither."""
-        return self.source[place] != "[" and all([type(number) is int for number in leaves(part)])
+        """Whether a part is a number or a coordinate; a tile in brackets is neither."""
+        return self.source[place] != "[" and all(map(is_number, leaves(part)))
 
 
 def parse(source: str) -> Any:

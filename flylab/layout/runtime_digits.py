@@ -13,7 +13,8 @@ from flylab.layout.runtime_int import MOST, RuntimeInt, least, width
 def runtime_digits(index: Any, shape: IntTuple, stride: IntTuple | None) -> Any:
     """What `idx2crd` gives where extents or strides are RuntimeInts; `stride` is None for a bare shape.
 
-    Strides must tell coordinates apart, as for `idx2crd`; that is not known before the kernel runs, so not checked.
+    Runtime strides must be positive and tell coordinates apart, as for `idx2crd`; that is not known before the kernel
+    runs, so not checked. Raises LayoutError for known negative strides and for basis strides.
 
     >>> print(runtime_digits(RuntimeInt(high=255), (RuntimeInt(), 64), (64, 1)))
     (?{<=3}, ?{<=63})
@@ -25,8 +26,9 @@ def runtime_digits(index: Any, shape: IntTuple, stride: IntTuple | None) -> Any:
         if isinstance(step, Basis):
             raise LayoutError(f"idx2crd of the stride {step}: it gives coordinates, not indices",
                               hint="a coordinate tensor has nothing to invert by division")
-        if step < 0:
+        if (step if type(step) is int else step.high) < 0:
             raise LayoutError(f"idx2crd of a layout with the stride {step}", hint="reverse that mode first")
+    modes = [(step.extent() if isinstance(step, RuntimeInt) else step, extent) for step, extent in modes]
     counting = [mode for mode in modes if mode[0] != 0 and mode[1] != 1]
     digits = iter([_digit(index, mode, counting) if mode in counting else 0 for mode in modes])
     return map_leaves(lambda _: next(digits), shape)
@@ -48,7 +50,9 @@ def _digit(index: Any, mode: tuple[Any, Any], counting: list[tuple[Any, Any]]) -
     """One digit: what larger strides count is taken away first, but for multiples of all that the mode spans."""
     stride, extent = mode
     span = stride * extent
-    moduli = [_if_above(other, stride) for other, _ in counting if other is not stride and not is_multiple(other, span)]
+    # A stride that divides this one is not larger.
+    others = [other for other, _ in counting if not is_multiple(other, span) and not is_multiple(stride, other)]
+    moduli = [_if_above(other, stride) for other in others]
     for modulus in _descending([modulus for modulus in moduli if modulus is not None]):
         index = index % modulus
     return index // stride % extent

@@ -296,7 +296,8 @@ def divided(a: Any, b: Any) -> Any:
     if type(b) is int and b == 1:
         return a
     if _low(b) < (type(b) is int):
-        raise Undecided(f"{a} is divided by {b}, which may be negative" if b else f"{a} is divided by 0",
+        why = "may be negative" if isinstance(b, RuntimeInt) else "is not positive"
+        raise Undecided(f"{a} is divided by {b}, which {why}",
                         hint="divide by a positive number; fx.assume(n, low=1) says that a runtime number is one")
     ends = [end // max(bound, 1) for end in (_low(a), _high(a)) for bound in (_low(b), _high(b))]
     by = divisor_of(a) // b if type(b) is int and divisor_of(a) % b == 0 else 1

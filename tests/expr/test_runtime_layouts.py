@@ -16,9 +16,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import flylab
+import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab import layout as rules
-from flylab.errors import LayoutError
+from flylab.errors import LayoutError, OutOfBounds
 from flylab.layout import Layout, Swizzle, leaves
 from flylab.layout.int_tuple import map_leaves
 from tests.samples import cell
@@ -187,3 +188,133 @@ def test_a_program_gives_on_the_device_what_it_gives_in_python(chip: str, source
         # An integer past the end extends the last mode.
         inside = wanted[:, 0].min(initial=THREADS)
         assert (table[:inside] == wanted[:inside]).all(), (source, given_values, table[:4], wanted[:4])
+
+
+VALUES = [(5, 7, 3), (8, 4, 2), (1, 9, 4), (6, 1, 1), (16, 64, 2)]
+COORDINATES = {
+    "row-major": lambda lib, n, t: [lib.idx2crd(t, lib.make_layout((n[0], n[1]), (n[1], 1)))],
+    "column-major": lambda lib, n, t: [lib.idx2crd(t, lib.make_layout((n[0], n[1])))],
+    "three modes": lambda lib, n, t: [lib.idx2crd(t, lib.make_layout((n[0], n[1], n[2]), (n[1] * n[2], n[2], 1)))],
+    "rows with a gap": lambda lib, n, t: [lib.idx2crd(t % n[1], lib.make_layout((n[0], n[1]), (n[1] + 3, 1)))],
+    "a bare shape": lambda lib, n, t: [lib.idx2crd(t, (n[0], (n[1], 2)))],
+    "flat": lambda lib, n, t: [lib.get_flat_coord(t, (n[0], (n[1], 2)))],
+    "back": lambda lib, n, t: [lib.crd2idx(lib.idx2crd(t, (n[0], n[1])), lib.make_layout((n[0], n[1]), (n[1], 1)))],
+    "1d": lambda lib, n, t: [lib.get_1d_coord(t, lib.make_layout((n[0], n[1]), (n[1], 1)))],
+    "negative strides": lambda lib, n, t: [lib.crd2idx(
+        (t % n[0], t % n[1]), lib.make_layout((n[0], n[1]), (-8, 8 - n[1])))],
+    "swizzled": lambda lib, n, t: [lib.crd2idx((t // 8, t % 8), lib.make_composed_layout(
+        Swizzle(3, 0, 3), lib.make_layout((n[0] * 8, 8), (8, 1))))],
+    "a coordinate tensor": lambda lib, n, t: [lib.crd2idx(
+        (t % 4, t // 4), lib.slice(lib.zipped_divide(lib.make_view((0, 0), lib.make_identity_layout((n[0], n[1]))),
+                                                     (4, 16)), (None, (n[0] // 8, 0))))],
+    "sums of tuples": lambda lib, n, t: [lib.int_tuple_sub(lib.int_tuple_add((t, (n[0], 3)), (1, (2, n[1]))),
+                                                           (5, (t, 2)))],
+    "floor": lambda lib, n, t: [lib.int_tuple_div((t - 20, 7), (n[0], n[1])),
+                                lib.int_tuple_mod((t - 20, 7), (n[0], n[1]))],
+    "modes": lambda lib, n, t: [lib.get(lib.group(lib.append((t, n[0]), n[1]), 0, 2), (0, 1)),
+                                lib.take((1, t, n[2]), 1, 3)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COORDINATES)
+def test_coordinates(name: str) -> None:
+    program = COORDINATES[name]
+    for numbers, table in zip(VALUES, on_device(program, [{}] * 3, VALUES), strict=True):
+        assert (table == in_python(program, numbers)).all(), (numbers, table[:9])
+
+
+def test_the_strides_of_a_compact_layout_cost_one_division_a_digit() -> None:
+    launch = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, n, m):
+            i, j, k = fx.idx2crd(fx.thread_idx.x, fx.make_layout((8, n, m), (n * m, m, 1)))
+            A[i] = j + k
+
+        @flyc.jit
+        def launch(A: fx.Tensor, n: fx.Int32, m: fx.Int32):
+            k(A, n, m).launch(grid=1, block=64)
+    """)["launch"]
+    lowered = str(flyc.compile(launch, np.zeros(8, np.int32), 4, 2).show("fly-layout-lowering"))
+    assert lowered.count("arith.remui") == 3 and lowered.count("arith.divui") == 2
+
+
+def test_what_is_assumed_decides() -> None:
+    """128 rows divide without a rest: the count of tiles is a shift, where it is rounded up otherwise."""
+    def program(lib: Any, n: Any, t: Any) -> list[Any]:
+        return [lib.get_shape(lib.zipped_divide(lib.make_layout((n[0], n[1])), (128, 64)))]
+
+    check(program, [(256, 70, 0), (128, 64, 0)], [{"div": 128}, {}, {}])
+    check(program, [(300, 70, 0), (1, 64, 0)])
+
+
+def test_sizes_beyond_32_bits_are_exact() -> None:
+    def program(lib: Any, n: Any, t: Any) -> list[Any]:
+        layout = lib.make_layout((n[0], n[1]), (n[1], 1))
+        return [lib.size(layout), lib.cosize(layout), lib.crd2idx((n[0] - 1, t), layout)]
+
+    check(program, [(2**20, 2**20, 1), (2**31 - 1, 2**31 - 1, 0)])
+
+
+def test_layouts_tuples_and_tensors_are_passed_to_kernels() -> None:
+    launch = cell("""
+        @flyc.kernel
+        def k(out: fx.Tensor, layout, shape, A: fx.Tensor, places):
+            t = fx.thread_idx.x
+            crd = fx.idx2crd(t, layout)
+            out[t, 0] = A[crd] + shape[1][0]
+            out[t, 1] = fx.Int32(fx.crd2idx(crd, places))
+            out[t, 2] = fx.Int32(fx.size(A)) + fx.rank(layout)
+
+        @flyc.jit
+        def launch(out: fx.Tensor, A: fx.Tensor, m: fx.Int32, n: fx.Int32):
+            layout = fx.make_layout((m, n), (n, 1))
+            A = fx.make_view(fx.get_iter(A), layout)
+            places = fx.make_composed_layout(fx.Swizzle(1, 0, 2), layout)
+            k(out, layout, (3, (n, "a")), A, places).launch(grid=1, block=m * n)
+    """)["launch"]
+    A, out = np.arange(40, dtype=np.int32) * 10, np.zeros((40, 3), np.int32)
+    launch(out, A, 5, 8)
+    swizzle = Swizzle(1, 0, 2)
+    assert out.tolist() == [[10 * i + 8, swizzle(i), 42] for i in range(40)]
+
+
+def test_a_grid_from_a_layout_and_predicates_from_a_coordinate_tensor() -> None:
+    launch = cell("""
+        @flyc.kernel
+        def k(out: fx.Tensor, m, n):
+            tiles = fx.zipped_divide(fx.make_view((0, 0), fx.make_identity_layout((m, n))), (4, 16))
+            row, column = fx.slice(tiles, (None, fx.block_idx.x))((fx.thread_idx.x // 16, fx.thread_idx.x % 16))
+            inside = fx.elem_less((row, column), (m, n))
+            out[inside.select(row, 0), inside.select(column, 0)] = inside.select(row * 100 + column, 0)
+
+        @flyc.jit
+        def launch(out: fx.Tensor, m: fx.Int32, n: fx.Int32):
+            tiles = fx.zipped_divide(fx.make_layout((m, n)), (4, 16))
+            k(out, m, n).launch(grid=fx.size(tiles[1]), block=64)
+    """)["launch"]
+    out = np.full((7, 20), -1, np.int32)
+    launch(out, 7, 20)
+    assert (out == np.add.outer(np.arange(7) * 100, np.arange(20))).all()
+
+
+@pytest.mark.parametrize("row", [7, 8])
+def test_a_view_of_a_runtime_layout_is_memory(row: int) -> None:
+    launch = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, m, n, row):
+            whole = fx.make_view(fx.get_iter(A), fx.make_layout((m, n), (n, 1)))
+            tiles = fx.tiled_divide(whole, (1, 4))
+            tile = fx.slice(tiles, (None, row, fx.thread_idx.x))
+            tile.store(tile.load() + 1.0)
+
+        @flyc.jit
+        def launch(A: fx.Tensor, m: fx.Int32, n: fx.Int32, row: fx.Int32):
+            k(A, m, n, row).launch(grid=1, block=n // 4)
+    """)["launch"]
+    A = np.zeros((8, 12), np.float32)
+    if row == 8:
+        with pytest.raises(OutOfBounds):
+            launch(A, 8, 12, row)
+    else:
+        launch(A, 8, 12, row)
+        assert A[row].all() and A.sum() == 12

@@ -11,7 +11,7 @@ import pytest
 
 import flylab.compiler as flyc
 from tests.kernels import reference_kernels
-from tests.samples import kernel_of
+from tests.samples import cell, kernel_of
 
 F32 = np.zeros(2048, np.float32)
 
@@ -33,6 +33,21 @@ fx.slice(A, (t // 8, None, t % 8)).store(v + v)
 """
 
 
+RUNTIME = cell("""
+    @flyc.kernel
+    def k(A: fx.Tensor, m, n):
+        whole = fx.make_view(fx.get_iter(A), fx.make_layout((m, n), (n, 1)))
+        tile = fx.slice(fx.zipped_divide(whole, (8, 16)), (None, (fx.block_idx.x, 0)))
+        row, column = fx.idx2crd(fx.thread_idx.x, fx.make_layout((8, 16), (16, 1)))
+        places = fx.composition(fx.Swizzle(2, 0, 4), fx.make_layout((m, fx.assume(n, div=16)), (n, 1)))
+        tile[row, column] = fx.Float32(places(row, 5))
+
+    @flyc.jit
+    def launch(A: fx.Tensor, m: fx.Int32, n: fx.Int32):
+        k(A, m, n).launch(grid=fx.ceil_div(m, 8), block=128)
+""")["launch"]
+
+
 def body(text: str, array: Any) -> tuple[Any, tuple[Any, ...]]:
     return kernel_of(text)["launch"], (array,)
 
@@ -43,6 +58,7 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "buffer": lambda: body(BUFFER, np.zeros(256, np.int32)),
     "scalar_f16": lambda: body(SCALAR, np.zeros(64, np.float16)),
     "scalar_bf16": lambda: body(SCALAR, np.zeros(64, ml_dtypes.bfloat16)),
+    "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }
 OURS = (
