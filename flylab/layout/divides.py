@@ -16,7 +16,7 @@ from flylab.layout.basis import unit_stride
 from flylab.layout.complements import gaps_of
 from flylab.layout.construct import as_layout, as_tile, joined, remade, size
 from flylab.layout.int_tuple import IntTuple
-from flylab.layout.layout import Layout, trusted
+from flylab.layout.layout import Layout, Mode, has_basis, trusted
 from flylab.layout.swizzle import ComposedLayout
 
 _ONE = trusted(1, 0)
@@ -31,13 +31,33 @@ def _cut(layout: Layout, tile: Any) -> _Parts:
         extent, step = tile.shape, tile.stride
     else:
         return _by_layout(layout, tile)
-    if type(layout.shape) is not int or extent > 1 and step != 1 or not extent:
-        return _by_layout(layout, tile if isinstance(tile, Layout) else Layout(tile, 1))
+    if extent > 1 and step != 1 or not extent:
+        return _by_layout(layout, tile)
+    if type(layout.shape) is not int:
+        return _in_order(layout, extent) or _by_layout(layout, tile if isinstance(tile, Layout) else Layout(tile, 1))
     # A mode by extent:1, nearly all divides there are, needs no composition.
     count = -(-layout.shape // extent)
     unit = unit_stride(layout.stride)
     return (trusted(extent, layout.stride if extent > 1 else unit),
             trusted(count, layout.stride * extent if count != 1 else unit), count * extent - layout.shape)
+
+
+def _in_order(layout: Layout, extent: int) -> _Parts | None:
+    """The parts of a division by extent:1 that cuts through one mode at most, so that the others stay as they are."""
+    if has_basis(layout.stride):
+        return None
+    tile: list[Mode] = []
+    rest: list[Mode] = []
+    for count, stride in layout.modes():
+        inside = min(extent, count)
+        if not count or extent % inside or count % inside:
+            return None
+        if inside > 1:
+            tile.append((inside, stride))
+        if inside < count:
+            rest.append((count // inside, stride * inside))
+        extent //= inside
+    return (of_modes(tile), of_modes(rest), 0) if extent == 1 else None
 
 
 def _by_layout(layout: Layout, tile: Layout) -> _Parts:
