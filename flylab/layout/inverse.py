@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from flylab.errors import LayoutError
 from flylab.layout.algebra import composition, of_modes
+from flylab.layout.arrays import comparable, reach
 from flylab.layout.complements import not_injective
 from flylab.layout.construct import as_layout, size
 from flylab.layout.int_tuple import IntTuple, product
@@ -31,46 +32,79 @@ def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
     return sorted(placed, key=lambda mode: mode[0])
 
 
+def longest_chain(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Those of the placed modes that follow each other from index 1 on without a gap, and lead the farthest.
+
+    >>> longest_chain([(1, 8, 1), (1, 2, 8), (2, 8, 16)])
+    [(1, 2, 8), (2, 8, 16)]
+    """
+    # The farthest index that the modes from a stride on lead to, and the first of these modes.
+    ways: dict[int, tuple[int, tuple[int, int, int]]] = {}
+    for mode in reversed(placed):
+        stride, extent, _ = mode
+        end = stride * extent
+        far = ways[end][0] if end in ways else end
+        if stride > 0 and (stride not in ways or far >= ways[stride][0]):
+            ways[stride] = far, mode
+    chain = []
+    reached = 1
+    while reached in ways:
+        mode = ways[reached][1]
+        chain.append(mode)
+        reached *= mode[1]
+    return chain
+
+
 def right_inverse(layout: Layout) -> Layout:
-    """The layout R with layout(R(i)) == i for i from 0 to size(R) - 1, as long as whole modes allow.
+    """The layout R with layout(R(i)) == i for i from 0 to size(R) - 1, as far as whole modes lead.
 
     Modes of stride 0, of negative stride, and those whose indices are reached already, take no part.
 
     >>> right_inverse(Layout((4, 8), (8, 1))), right_inverse(Layout(((2, 2), (2, 4)), ((0, 1), (0, 2))))
     (Layout((8, 4), (4, 1)), Layout((2, 4), (2, 8)))
     """
-    modes: list[Mode] = []
-    reached = 1
-    for stride, extent, step in placed_modes(layout, "right_inverse"):
-        if stride == reached:
-            modes.append((extent, step))
-            reached *= extent
-    return of_modes(modes)
+    return of_modes([(extent, step) for _, extent, step in longest_chain(placed_modes(layout, "right_inverse"))])
 
 
 def left_inverse(layout: Layout) -> Layout:
     """The layout R with R(layout(c)) == the integer coordinate of c, gaps kept; broadcast modes count as 0.
 
     Raises LayoutError where the layout is not injective (with two coordinates as witness), is negative, or has
-    strides that do not divide each other.
+    strides that do not divide each other, unless the rounded quotients lead back all the same.
 
     >>> left_inverse(Layout((4, 8), (1, 5))), left_inverse(Layout(4, 2))
     (Layout((5, 8), (1, 4)), Layout((2, 4), (0, 1)))
     """
     placed = placed_modes(layout, "left_inverse")
     modes: list[Mode] = []
-    below, before = 1, (1, 1, 0)
-    for stride, extent, step in placed:
+    before = (1, 1, 0)
+    uneven = None
+    for mode in placed:
+        stride = mode[0]
         if stride < 0:
             raise LayoutError(f"left_inverse of {layout}: the stride {stride} is negative",
                               hint="invert its positive counterpart")
-        room, odd = divmod(stride, below)
-        if room < before[1] or odd:
-            raise _not_left_invertible(layout, before, (stride, extent, step))
+        room, odd = divmod(stride, before[0])
+        if room < before[1]:
+            raise _not_left_invertible(layout, before, mode)
+        if odd and uneven is None:
+            uneven = before, mode
         modes.append((room, before[2]))
-        below, before = stride, (stride, extent, step)
+        before = mode
     modes.append((before[1], before[2]))
-    return of_modes(Layout(*zip(*modes, strict=True)).modes())
+    result = of_modes(Layout(*zip(*modes, strict=True)).modes())
+    if uneven and not _leads_back(result, placed):
+        raise _not_left_invertible(layout, *uneven)
+    return result
+
+
+def _leads_back(inverse: Layout, placed: list[tuple[int, int, int]]) -> bool:
+    """Whether `inverse` gives the coordinate of each index; not where there are too many to compare."""
+    strides, extents, steps = zip(*placed, strict=True)
+    whole = Layout(extents, strides)
+    if not comparable(size(whole), reach(inverse, reach(whole))):
+        return False
+    return bool((Layout(extents, steps).offsets() == inverse(whole.offsets())).all())
 
 
 def _not_left_invertible(layout: Layout, low: tuple[int, int, int], high: tuple[int, int, int]) -> LayoutError:
