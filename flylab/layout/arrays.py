@@ -87,7 +87,9 @@ def roomy(index: Any, offset: Any) -> Any:
     """
     if isinstance(index, tuple):
         return tuple([roomy(each, offset) for each in index])
-    added = max([abs(number) for number in leaves(offset) if type(number) is int], default=0)
+    sizes = [furthest(number) if is_array(number) else abs(number) if type(number) is int else 0
+             for number in leaves(offset)]
+    added = max(sizes, default=0)
     return index.astype(dtype_for(furthest(index) + added)) if is_array(index) else index
 
 

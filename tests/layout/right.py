@@ -19,6 +19,13 @@ def modes(layout: Layout) -> list[Layout]:
     return [Layout(*mode) for mode in zip(layout.shape, layout.stride, strict=True)]
 
 
+def stacks(layout: Layout) -> bool:
+    """Whether each stride is a multiple of what lies below, so that copies can fill all gaps."""
+    held = sorted((stride, extent) for extent, stride in brute.flat(layout) if stride)
+    return all(stride >= 0 and above % (stride * extent) == 0
+               for (stride, extent), (above, _) in zip(held, held[1:], strict=False))
+
+
 def is_composition(outer: Layout, inner: Layout, result: Layout) -> bool:
     return brute.table(result) == [brute.extended(outer, i) for i in brute.table(inner)]
 
@@ -33,16 +40,14 @@ def is_composition_by_mode(outer: Layout, tile: tuple[Any, ...], result: Layout)
 
 def is_complement(layout: Layout, target: int, result: Layout) -> bool:
     """Disjoint from the layout and ascending; no gap is left up to `target` where the strides are multiples."""
-    held = sorted((stride, extent) for extent, stride in brute.flat(layout) if stride)
     own = set(brute.table(layout))
     rest = brute.table(result)
     sums = {i + j for i in own for j in rest}
     if not brute.injective(layout) or rest != sorted(rest) or len(sums) != len(own) * len(rest):
         return False
-    multiples = all(high[0] % (low[0] * low[1]) == 0 for low, high in zip(held, held[1:], strict=False))
-    if multiples:
+    if stacks(layout):
         return sums == set(range(len(sums))) and len(sums) >= target
-    return max(sums) + held[-1][0] >= target
+    return max(sums) + max(stride for _, stride in brute.flat(layout)) >= target
 
 
 def is_right_inverse(layout: Layout, result: Layout) -> bool:
@@ -110,6 +115,7 @@ def _starts(own: list[int], count: int) -> list[int]:
 
 
 def is_product(block: Layout, tiler: Layout, result: Layout) -> bool:
+    """The block, at the places of `_starts` that the tiler names. For a block that stacks."""
     starts = _starts(brute.table(block), max(brute.table(tiler)) + 1)
     return brute.table(result) == [i + starts[k] for k in brute.table(tiler) for i in brute.table(block)]
 
