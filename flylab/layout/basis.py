@@ -88,6 +88,8 @@ def _checked_path(path: Any) -> tuple[int, ...]:
 def E(*path: int) -> Basis:
     """The unit stride of one mode of a coordinate; several indices go down into nested modes.
 
+    Raises LayoutError for no index, and for one that is negative or no integer.
+
     >>> str(E(0)), str(2 * E(1, 0))
     ('1E0', '2E1E0')
     """

@@ -168,7 +168,8 @@ def slice_and_offset(layout: Layout, coord: Any) -> tuple[Layout, Any]:
     """What `coord` keeps of the layout (its None entries), and the index at which that part begins.
 
     Entries may be runtime values; the offset is then one too. Modes kept inside nested modes move up to the top, and
-    a single kept mode stands alone. With basis strides the offset is a coordinate.
+    a single kept mode stands alone. With basis strides the offset is a coordinate. Raises LayoutError where `coord`
+    does not nest like the layout.
 
     >>> slice_and_offset(Layout((4, 8), (1, 4)), (None, 3))
     (Layout(4, 1), 12)
@@ -182,6 +183,8 @@ def slice_and_offset(layout: Layout, coord: Any) -> tuple[Layout, Any]:
 
 def slice(value: Any, coord: Any) -> Any:
     """The modes that `coord` keeps, those where it holds None; of a bare layout the offset is dropped.
+
+    Raises LayoutError where `coord` does not nest like the value, and for a tuple of which it keeps nothing.
 
     >>> slice(Layout((4, (8, 2)), (1, (4, 32))), (None, (None, 1)))
     Layout((4, 8), (1, 4))
@@ -200,6 +203,8 @@ def slice(value: Any, coord: Any) -> Any:
 
 def dice(value: Any, coord: Any) -> Any:
     """The modes that `coord` fixes, the counterpart of `slice`.
+
+    Raises LayoutError where `coord` does not nest like the value, and for a tuple of which it fixes nothing.
 
     >>> dice(Layout((4, 8), (1, 4)), (None, 3)), dice((4, 8, 16), (None, 3, None))
     (Layout(8, 4), (8,))
@@ -244,6 +249,8 @@ def _all_coordinates(shape: IntTuple) -> list[Any]:
 def get_flat_coord(index: Any, layout: Any) -> tuple[Any, ...]:
     """The coordinate of an index with one number for each top-level mode, by `idx2crd`.
 
+    Raises LayoutError as `idx2crd` does.
+
     >>> get_flat_coord(3, Layout(((2, 2), 4), ((1, 2), 4)))
     (3, 0)
     """
@@ -254,6 +261,8 @@ def get_flat_coord(index: Any, layout: Any) -> tuple[Any, ...]:
 
 def get_1d_coord(index: Any, layout: Any) -> Any:
     """The integer coordinate of an index, by `idx2crd`.
+
+    Raises LayoutError as `idx2crd` does.
 
     >>> get_1d_coord(5, Layout((4, 8), (8, 1)))
     20

@@ -16,6 +16,8 @@ from flylab.layout.swizzle import ComposedLayout
 def filter(layout: Layout) -> Layout:
     """The layout without its modes of stride 0, with the fewest modes: one coordinate for each repeated index.
 
+    Raises LayoutError for what is no plain layout.
+
     >>> filter(Layout((4, 2, 8), (0, 1, 2)))
     Layout(16, 1)
     """
@@ -53,6 +55,8 @@ def same_map(a: Any, b: Any) -> bool:
 def make_layout_like(layout: Layout) -> Layout:
     """A compact layout of the same shape, with its modes in the order of the strides; stride 0 stays 0.
 
+    Raises LayoutError for a layout that gives coordinates.
+
     >>> make_layout_like(Layout((4, 8), (16, 2))), make_layout_like(Layout((4, 8), (0, 2)))
     (Layout((4, 8), (8, 1)), Layout((4, 8), (0, 1)))
     """
@@ -64,6 +68,8 @@ def make_layout_like(layout: Layout) -> Layout:
 
 def make_fragment_layout_like(layout: Layout) -> Layout:
     """A compact layout of the same shape for registers: the first mode runs fastest, the others in stride order.
+
+    Raises LayoutError for a layout that gives coordinates.
 
     >>> make_fragment_layout_like(Layout((4, 2, 8), (0, 16, 2)))
     Layout((4, 2, 8), (1, 32, 4))
@@ -110,6 +116,8 @@ def tile_to_shape(block: Any, shape: Any, order: Any = None) -> Any:
 
 def coprofile(layout: Layout) -> IntTuple:
     """How the results of a layout nest: 0 for indices, a tuple of zeros for coordinates.
+
+    Raises LayoutError for what is no plain layout.
 
     >>> from flylab.layout import make_identity_layout
     >>> coprofile(Layout((4, 8), (1, 4))), coprofile(make_identity_layout((4, 8)))

@@ -138,6 +138,8 @@ def logical_divide(layout: Any, divisor: Any) -> Any:
 def zipped_divide(layout: Any, divisor: Any) -> Any:
     """Splits into ((tile modes), (rest modes)); a mode with None has a tile of 1 and all of it is rest.
 
+    Raises LayoutError as `logical_divide` does.
+
     >>> zipped_divide(Layout((64, 50, 80), (16000, 160, 1)), (32, None, 40))
     Layout(((32, 1, 40), (2, 50, 2)), ((16000, 0, 1), (512000, 160, 40)))
     """
@@ -150,6 +152,8 @@ def zipped_divide(layout: Any, divisor: Any) -> Any:
 
 def tiled_divide(layout: Any, divisor: Any) -> Any:
     """Splits into ((tile modes), rest mode, rest mode, ...).
+
+    Raises LayoutError as `logical_divide` does.
 
     >>> tiled_divide(Layout((8, 16), (16, 1)), (4, 4))
     Layout(((4, 4), 2, 4), ((16, 1), 64, 4))
@@ -164,6 +168,8 @@ def tiled_divide(layout: Any, divisor: Any) -> Any:
 def flat_divide(layout: Any, divisor: Any) -> Any:
     """Splits into (tile mode, tile mode, ..., rest mode, rest mode, ...).
 
+    Raises LayoutError as `logical_divide` does.
+
     >>> flat_divide(Layout((8, 16), (16, 1)), (4, 4))
     Layout((4, 4, 2, 4), (16, 1, 64, 4))
     """
@@ -177,6 +183,8 @@ def flat_divide(layout: Any, divisor: Any) -> Any:
 def overcover(layout: Any, divisor: Any) -> IntTuple:
     """By how many elements tiles of this kind cover each mode too far: 0 where they divide. One number for a division
     over the whole, one for each mode of a layout divided mode by mode. A divide keeps it in its result's `overcover`.
+
+    Raises LayoutError as the divides do.
 
     >>> overcover(Layout((5, 8), (1, 5)), (2, 4)), overcover(Layout((8, 16), (16, 1)), (4, 4))
     ((1, 0), (0, 0))

@@ -42,7 +42,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """An operation on its arguments, step by step; `result` is None where it is refused, and the last step says why."""
+    """An operation on its arguments, step by step; `result` is None where it is refused, and the last step says why.
+
+    >>> explained = explain("coalesce", Layout((4, 8), (1, 4)))
+    >>> len(explained.steps), explained.steps[1].layout, explained.result
+    (2, Layout(32, 1), Layout(32, 1))
+    """
 
     operation: str
     arguments: tuple[Any, ...]

@@ -58,7 +58,8 @@ def longest_chain(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, in
 def right_inverse(layout: Layout) -> Layout:
     """The layout R with layout(R(i)) == i for i from 0 to size(R) - 1, as far as whole modes lead.
 
-    Modes of stride 0, of negative stride, and those whose indices are reached already, take no part.
+    Modes of stride 0, of negative stride, and those whose indices are reached already, take no part. Raises LayoutError
+    for a layout that gives coordinates or has no elements.
 
     >>> right_inverse(Layout((4, 8), (8, 1))), right_inverse(Layout(((2, 2), (2, 4)), ((0, 1), (0, 2))))
     (Layout((8, 4), (4, 1)), Layout((2, 4), (2, 8)))

@@ -65,7 +65,11 @@ class Swizzle:
 
     @property
     def mask(self) -> int:
-        """The bits that are read, as a mask."""
+        """The bits that are read, as a mask.
+
+        >>> hex(Swizzle(3, 3, 3).mask)
+        '0x1c0'
+        """
         return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
 
     def __call__(self, index: Any) -> Any:
@@ -145,7 +149,11 @@ class ComposedLayout:
 
     @property
     def shape(self) -> IntTuple:
-        """The shape of the coordinates, which is the inner layout's."""
+        """The shape of the coordinates, which is the inner layout's.
+
+        >>> ComposedLayout(Swizzle(1, 0, 1), 0, Layout((4, 8))).shape
+        (4, 8)
+        """
         return self.inner.shape
 
     def __call__(self, *coord: Any) -> Any:
@@ -192,6 +200,8 @@ class ComposedLayout:
 
 def make_composed_layout(outer: Any, *rest: Any) -> ComposedLayout:
     """outer(offset + inner(coord)), from (outer, inner) or (outer, offset, inner).
+
+    Raises LayoutError for other parts, as ComposedLayout does.
 
     >>> str(make_composed_layout(Swizzle(2, 3, 3), 16, Layout((64, 64), (64, 1))))
     'S<2,3,3> o 16 o (64,64):(64,1)'
