@@ -1,7 +1,6 @@
 """The operations of the Fly dialect, one row each, and the one function that builds them.
 
-Attributes are strings (layouts, tilers, coordinates and atoms are static, so they are data in the IR, printed as the
-layout algebra prints them). An operand named with a `*` is variadic.
+Attributes are strings. An operand named with a `*` is variadic.
 """
 
 from __future__ import annotations
@@ -30,19 +29,46 @@ class Operation:
             raise ValueError(f"{self.name}: more than one variadic operand")
 
 
+# An operand with a `*` may be left out: MLIR gives all operands under one name the same type.
+ALGEBRA = {
+    "append": "base elem n*", "prepend": "base elem n*", "get": "value path", "select": "value indices",
+    "take": "value begin end", "group": "value begin end", "get_shape": "layout", "get_stride": "layout",
+    "make_layout": "shape stride*", "make_ordered_layout": "shape order*", "make_identity_layout": "shape",
+    "make_layout_like": "layout", "make_fragment_layout_like": "layout", "make_layout_tv": "thr val",
+    "make_shape": "extents", "make_stride": "strides", "make_view": "offset layout*",
+    "make_composed_layout": "outer offset inner*", "composed_get_inner": "layout", "composed_get_offset": "layout",
+    "composed_get_outer": "layout",
+    "size": "value", "cosize": "layout", "coshape": "layout", "coprofile": "layout", "ceil_div": "value divisor",
+    "shape_div": "shape divisor", "int_tuple_product": "value", "int_tuple_product_each": "value",
+    "int_tuple_product_like": "value profile",
+    "crd2idx": "coord layout", "idx2crd": "index layout", "get_flat_coord": "index layout",
+    "get_1d_coord": "index layout", "slice": "value coord", "dice": "value coord",
+    "coalesce": "layout profile*", "filter": "layout", "composition": "outer inner", "complement": "layout target*",
+    "right_inverse": "layout", "left_inverse": "layout", "recast_layout": "layout old_bits new_bits",
+    "logical_divide": "layout tiler", "zipped_divide": "layout tiler", "tiled_divide": "layout tiler",
+    "flat_divide": "layout tiler",
+    "logical_product": "block tiler", "zipped_product": "block tiler", "tiled_product": "block tiler",
+    "flat_product": "block tiler", "blocked_product": "block tiler", "raked_product": "block tiler",
+    "tile_to_shape": "block shape order*",
+}  # fmt: skip
+"""The functions of `flylab.layout` that are operations where an argument holds a runtime number, with their operands.
+`slice` and the divides also take a view in place of a layout, `make_view` a pointer in place of an offset."""
+
 OPERATIONS = {
     f"fly.{o.name}": o
     for o in (
+        # Values of the layout algebra that hold runtime numbers, and what is computed with them.
+        Operation("static", (), ("result",), meaning="an argument known while tracing; the type holds all of it"),
+        Operation("make_int_tuple", ("leaf*",), ("result",), meaning="an int tuple from its runtime leaves"),
+        Operation("make_tile", ("leaf*",), ("result",), meaning="a tile from its runtime leaves"),
+        Operation("get_leaf", ("source",), ("leaf",), ("index",), meaning="one runtime leaf of a value of the algebra"),
+        Operation("get_layout", ("view",), ("layout",), meaning="the layout of a view"),
+        *(Operation(n, tuple(row.split()), ("result",), meaning=f"flylab.layout.{n}") for n, row in ALGEBRA.items()),
         # Views: a memref is a pointer with a layout in its type.
         Operation("from_llvm_ptr", ("pointer",), ("iterator",), meaning="a kernel argument as a typed pointer"),
         Operation("to_llvm_ptr", ("iterator",), ("pointer",), meaning="the bare address of a typed pointer"),
-        Operation("make_view", ("iterator",), ("view",), meaning="a pointer seen through a layout"),
         Operation("get_iter", ("view",), ("iterator",), meaning="the pointer of a view"),
-        Operation("logical_divide", ("view",), ("tiles",), ("tiler",), meaning="split a view into tile and rest"),
-        Operation("zipped_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, tiles and rests gathered"),
-        Operation("tiled_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, rests unpacked"),
-        Operation("flat_divide", ("view",), ("tiles",), ("tiler",), meaning="the same, tiles and rests unpacked"),
-        Operation("slice", ("view", "index*"), ("part",), ("coord",), meaning="fix the modes that coord gives"),
+        Operation("int_swizzle", ("index",), ("swizzled",), ("swizzle",), meaning="an index through a swizzle"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
         Operation(
             "make_buffer_ptr",
@@ -103,7 +129,7 @@ def build(
     attributes: Mapping[str, Any] | None = None,
     loc: Any = None,
 ) -> Any:
-    """Create an operation at the current insertion point and return its first result (or None).
+    """Create an operation at the current insertion point; its result (None where it has none).
 
     `results` are MLIR types or the Python types of `flylab.dialect.types`; attribute values are printed.
     """

@@ -2,7 +2,8 @@
 
 A type prints as `!fly.memref<"f32, global, (8,16):(1,8), align<16>">`. The parameters of a dynamic type cannot be read
 from Python, so each type met is remembered with the Python value it was made from; one that was only ever read from
-text is parsed from that text.
+text is parsed from that text. Layouts and int tuples that hold runtime numbers are values with types of their own:
+`!fly.layout<"(?,64):(64,1)">`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 
 from flylab.dtypes import DTYPES, UINT, DType
 from flylab.errors import CompileError
-from flylab.layout import Layout
+from flylab.layout import ComposedLayout, Layout, Swizzle, text, tile_text
+from flylab.layout import parse as parse_layout
+from flylab.layout.int_tuple import has_runtime
 
 SPACES = ("global", "register", "buffer")
 """Memory spaces: global memory, registers, and global memory behind a buffer descriptor."""
@@ -69,20 +72,57 @@ class MemRef:
         return MemRef(self.dtype, self.space, layout, align)
 
 
-TYPE_NAMES = (Ptr.NAME, MemRef.NAME)
+@dataclass(frozen=True)
+class Algebra:
+    """A value of the layout algebra: the name of its type and its text, in which `?` are runtime leaves.
+
+    >>> from flylab.layout import Layout
+    >>> Algebra.of(Layout((4, 8), (1, 4)))
+    Algebra(NAME='layout', spelling='(4,8):(1,4)')
+    """
+
+    NAME: str
+    spelling: str
+
+    def __str__(self) -> str:
+        return self.spelling
+
+    @classmethod
+    def of(cls, value: Any) -> Algebra:
+        """The type of an int tuple, tile, Swizzle, Layout or ComposedLayout."""
+        if isinstance(value, tuple):
+            name = "tile" if any(map(_holds_layout, value)) else INT_TUPLE
+            return cls(name, (text if name == INT_TUPLE else tile_text)(value))
+        return cls(_ALGEBRA.get(type(value), INT_TUPLE), text(value))
+
+    def value(self) -> Any:
+        """The value, with runtime leaves of its own."""
+        return parse_layout(self.spelling)
+
+
+def _holds_layout(value: Any) -> bool:
+    return any(map(_holds_layout, value)) if isinstance(value, tuple) else isinstance(value, Layout)
+
+
+INT_TUPLE = "int_tuple"
+_ALGEBRA: dict[type, str] = {Layout: "layout", ComposedLayout: "composed_layout", Swizzle: "swizzle"}
+TYPE_NAMES = (Ptr.NAME, MemRef.NAME, INT_TUPLE, "tile", *_ALGEBRA.values())
 
 _mlir_of: dict[Any, Any] = {}
 _python_of: dict[Any, Any] = {}
 
 
-def to_mlir(spec: Ptr | MemRef) -> Any:
+def to_mlir(spec: Ptr | MemRef | Algebra) -> Any:
     """The MLIR type of a Fly type (in the process-wide context)."""
-    found = _mlir_of.get(spec)
+    # Runtime leaves are equal to no other's: such a type is known by its text.
+    runtime = isinstance(spec, MemRef) and has_runtime((spec.layout.shape, spec.layout.stride))
+    key = (spec.NAME, str(spec)) if runtime else spec
+    found = _mlir_of.get(key)
     if found is None:
         from mlir import ir
 
         found = ir.Type.parse(f'!fly.{spec.NAME}<"{spec}">')
-        _mlir_of[spec] = found
+        _mlir_of[key] = found
         _python_of[found] = spec
     return found
 
@@ -91,15 +131,15 @@ def of_mlir(mlir_type: Any) -> Any:
     """The Python value of a Fly type, or None for a type of another dialect."""
     found = _python_of.get(mlir_type)
     if found is None:
-        text = str(mlir_type)
-        if not text.startswith("!fly."):
+        spelling = str(mlir_type)
+        if not spelling.startswith("!fly."):
             return None
-        found = parse(text)
+        found = parse(spelling)
         _python_of[mlir_type] = found
     return found
 
 
-def parse(text: str) -> Ptr | MemRef:
+def parse(spelling: str) -> Ptr | MemRef | Algebra:
     """A Fly type from its text.
 
     >>> print(parse('!fly.ptr<"f32, global, align<16>">'))
@@ -107,15 +147,21 @@ def parse(text: str) -> Ptr | MemRef:
 
     Raises `CompileError` for text that is no type of this dialect.
     """
-    match = re.fullmatch(r'!fly\.(ptr|memref)<"(\w+), (\w+)(?:, ([^a-z"]+?))?(?:, align<(\d+)>)?">', text)
+    match = re.fullmatch(r'!fly\.(\w+)<"([^"]*)">', spelling)
+    name, inside = match.groups() if match else ("", "")
+    if name not in (Ptr.NAME, MemRef.NAME):
+        if name not in TYPE_NAMES:
+            raise CompileError(f"{spelling} is no type of the Fly dialect")
+        return Algebra(name, inside)
+    fields = re.fullmatch(r"(\w+), (\w+)(?:, ([(?0-9].*?))?(?:, align<(\d+)>)?", inside)
     if (
-        not match
-        or match[2] not in _DTYPE_OF_TEXT
-        or match[3] not in SPACES
-        or (match[1] == "memref") != bool(match[4])
+        not fields
+        or fields[1] not in _DTYPE_OF_TEXT
+        or fields[2] not in SPACES
+        or (name == MemRef.NAME) != bool(fields[3])
     ):
-        raise CompileError(f"{text} is no type of the Fly dialect")
-    dtype, space, align = _DTYPE_OF_TEXT[match[2]], match[3], int(match[5] or 0)
-    if match[1] == "ptr":
+        raise CompileError(f"{spelling} is no type of the Fly dialect")
+    dtype, space, align = _DTYPE_OF_TEXT[fields[1]], fields[2], int(fields[4] or 0)
+    if name == Ptr.NAME:
         return Ptr(dtype, space, align)
-    return MemRef(dtype, space, Layout.parse(match[4]), align)
+    return MemRef(dtype, space, Layout.parse(fields[3]), align)

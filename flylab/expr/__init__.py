@@ -7,6 +7,7 @@ from typing import Any
 
 from flylab import layout as _layout
 from flylab.expr import arith, gpu, rocdl
+from flylab.expr.algebra import assume, traced
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     UniversalCopy,
@@ -51,6 +52,15 @@ from flylab.expr.formats import (
     Uint128,
 )
 from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, thread_idx
+from flylab.expr.leafwise import (
+    elem_less,
+    equal,
+    int_tuple_add,
+    int_tuple_div,
+    int_tuple_mod,
+    int_tuple_mul,
+    int_tuple_sub,
+)
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
 from flylab.expr.select import absf, ceildiv, maxnumf, minnumf
@@ -67,7 +77,6 @@ from flylab.expr.views import (
     logical_divide,
     make_layout,
     make_view,
-    on_layout,
     select,
     tiled_divide,
     zipped_divide,
@@ -75,22 +84,22 @@ from flylab.expr.views import (
 from flylab.expr.views import slice_view as slice
 from flylab.layout import ComposedLayout, E, Layout, Swizzle
 
-# The layout algebra on static layouts, under its own names; a tensor stands for its layout.
+# The layout algebra under its own names, on known layouts and on those of the device; a tensor stands for its layout.
 LAYOUT_NAMES = """
     make_shape make_stride make_coord make_int_tuple make_tile make_ordered_layout make_identity_layout
     make_layout_tv size cosize rank depth get get_shape get_stride crd2idx idx2crd dice coalesce composition
     complement right_inverse left_inverse logical_product zipped_product tiled_product flat_product blocked_product
-    raked_product take group append prepend ceil_div shape_div coshape coprofile elem_less equal filter get_1d_coord
-    get_flat_coord get_leaves get_scalar has_none int_tuple_add int_tuple_div int_tuple_mod int_tuple_mul
-    int_tuple_product int_tuple_product_each int_tuple_product_like int_tuple_sub make_composed_layout
-    make_fragment_layout_like make_layout_like recast_layout tile_to_shape
+    raked_product take group append prepend ceil_div shape_div coshape coprofile filter get_1d_coord
+    get_flat_coord get_leaves get_scalar has_none int_tuple_product int_tuple_product_each int_tuple_product_like
+    make_composed_layout composed_get_inner composed_get_offset composed_get_outer make_fragment_layout_like
+    make_layout_like recast_layout tile_to_shape
 """.split()
-globals().update({name: on_layout(getattr(_layout, name)) for name in LAYOUT_NAMES})
+globals().update({name: traced(getattr(_layout, name)) for name in LAYOUT_NAMES})
 
 
 for _name, _function in (("slice", slice), ("max", max), ("min", min)):
     _function.__name__ = _function.__qualname__ = _name
-_HIDDEN = ("Any", "ModuleType", "LAYOUT_NAMES", "annotations", "on_layout")
+_HIDDEN = ("Any", "ModuleType", "LAYOUT_NAMES", "annotations", "traced")
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ value of the device. Both kinds follow one promotion rule and give the same resu
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any, ClassVar
 
 from flylab.dtypes import BOOL, DTYPES, DType
@@ -36,7 +37,7 @@ class Numeric(Owned):
     dtype: ClassVar[DType]
     width: ClassVar[int]
     """Bits of an element in memory."""
-    __slots__ = ("bounds",)
+    __slots__ = ("bounds", "divisor")
 
     def __init_subclass__(cls) -> None:
         if cls.__name__ in DTYPES:
@@ -52,11 +53,13 @@ class Numeric(Owned):
             )
         self.bounds = bounds
         """For a runtime integer: the least and greatest value it can have, if known (inclusive)."""
+        self.divisor = 1
+        """For a runtime integer: what is known to divide it."""
         if isinstance(value, Numeric):
             self._hold(value._converted(self.dtype))
             integers = not (self.is_static or self.dtype.is_float or value.dtype.is_float)
             if integers and _fits(interval(value), self.dtype):
-                self.bounds = interval(value)
+                self.bounds, self.divisor = interval(value), value.divisor
         elif isinstance(plain(value), (bool, int, float)):
             self._hold(folding.normalise(plain(value), self.dtype))
         elif is_mlir_value(value):
@@ -89,6 +92,12 @@ class Numeric(Owned):
         if self.is_static:
             return self.value if target == self.dtype else folding.normalise(self.value, target)
         return arithmetic.convert(self.value, self.dtype, target)
+
+    def with_facts(self, bounds: tuple[int, int], divisor: int) -> Any:
+        """The same number, known to lie inside `bounds` (inclusive) and to be a multiple of `divisor`."""
+        same = type(self)(self.value, bounds=bounds)
+        same.divisor = divisor
+        return same
 
     def to(self, target: type[Numeric]) -> Any:
         """The number in another format: `x.to(fx.BFloat16)`."""
@@ -253,7 +262,12 @@ def binary(symbol: str, a: Any, b: Any) -> Numeric:
     non_negative = symbol in ("//", "%") and all(lower_bound(v) >= 0 for v in (x, y))
     rule = DTYPES["Uint" + dtype.name.removeprefix("Int")] if non_negative and dtype.signed else dtype
     right = None if dtype.is_float else interval(y)
-    return cls(arithmetic.binary(symbol, x.ir_value(), y.ir_value(), rule, right=right), bounds=bounds)
+    result = cls(arithmetic.binary(symbol, x.ir_value(), y.ir_value(), rule, right=right), bounds=bounds)
+    if not dtype.is_float:
+        # What wraps keeps the powers of 2 that divide it.
+        found = result_divisor(symbol, divisor_of(x), divisor_of(y), y)
+        result.divisor = found if bounds else gcd(found, 1 << dtype.bits)
+    return result
 
 
 def compare(symbol: str, a: Any, b: Any) -> Numeric:
@@ -271,6 +285,29 @@ def interval(x: Numeric) -> tuple[int, int]:
     if x.is_static:
         return int(x.value), int(x.value)
     return x.bounds or integer_range(x.dtype)
+
+
+def divisor_of(x: Numeric) -> int:
+    """What is known to divide an integer; of 0, the greatest power of 2 of its width."""
+    return (abs(int(x.value)) or 1 << x.dtype.bits) if x.is_static else x.divisor
+
+
+def result_divisor(symbol: str, a: int, b: int, right: Numeric) -> int:
+    """What divides the result of an operator, from what divides its operands.
+
+    A shift by a known count multiplies, a known mask clears low bits, a known divisor may leave a multiple.
+    """
+    if symbol in ("+", "-", "%", "min", "max", "|", "^"):
+        return gcd(a, b) if symbol not in "|^" else gcd(a, b, 1 << 64)
+    if symbol == "*":
+        return a * b
+    if right.is_static and symbol == "<<" and 0 <= right.value < right.dtype.bits:
+        return a << int(right.value)
+    if symbol == "&":
+        return max(gcd(a, 1 << 64), gcd(b, 1 << 64))
+    if right.is_static and symbol == "//" and right.value > 0 and a % right.value == 0:
+        return a // int(right.value)
+    return 1
 
 
 def lower_bound(x: Numeric) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.layout import Layout, get_leaves
+from flylab.layout.runtime_int import RuntimeInt
 
 LEAST, MOST = -(2**31), 2**31 - 1
 
@@ -13,8 +14,6 @@ LEAST, MOST = -(2**31), 2**31 - 1
 @dataclass(frozen=True)
 class Span:
     """Every value from `low` to `high`; `fits` is False where a step on the way may leave 32 signed bits.
-
-    The layout algebra computes with it as with a coordinate: `slice_and_offset` gives the span of an offset.
 
     >>> Span(0, 255) * 4 + 3
     Span(low=3, high=1023, fits=True)
@@ -28,8 +27,12 @@ class Span:
 
     @classmethod
     def of(cls, value: Any) -> Span:
-        """The span of a known number; a span as it is."""
-        return value if isinstance(value, Span) else cls(value, value, LEAST <= value <= MOST)
+        """The span of a number, known or not; a span as it is."""
+        if isinstance(value, Span):
+            return value
+        if isinstance(value, RuntimeInt):
+            return cls(value.low, value.high, value.bits == 32 and value.high <= MOST)
+        return cls(value, value, LEAST <= value <= MOST)
 
     def _become(self, low: int, high: int, other: Any = 0) -> Span:
         return Span(low, high, self.fits and Span.of(other).fits and low >= LEAST and high <= MOST)
@@ -41,13 +44,6 @@ class Span:
     def __add__(self, other: Any) -> Span:
         other = Span.of(other)
         return self._become(self.low + other.low, self.high + other.high, other)
-
-    # Only numbers that are not negative are divided: see `views._read`.
-    def __floordiv__(self, divisor: int) -> Span:
-        return self._become(self.low // divisor, self.high // divisor)
-
-    def __mod__(self, divisor: int) -> Span:
-        return self._become(0, min(self.high, divisor - 1))
 
     __rmul__ = __mul__
     __radd__ = __add__

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.dialect.types import MemRef, Ptr, of_mlir
+from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import TraceError
 from flylab.expr.emit import fly, mlir_type
+from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval
 from flylab.expr.operators import refuse
@@ -14,6 +15,7 @@ from flylab.expr.span import LEAST, MOST, Span, extent
 from flylab.expr.state import Owned, current_kernel, require_kernel
 from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.layout import Layout, size
+from flylab.layout.int_tuple import has_runtime
 
 
 class Pointer(Owned):
@@ -82,19 +84,31 @@ class Tensor(Owned):
         return CLASSES[self.spec.dtype.name]
 
     @property
-    def layout(self) -> Layout:
-        """Coordinates to element offsets."""
-        return self.spec.layout
+    def layout(self) -> Any:
+        """Coordinates to element offsets: a Layout, or a LayoutValue where a part is known only on the device."""
+        if not self.is_runtime:
+            return self.spec.layout
+        return LayoutValue(fly("get_layout", [self.value], [Algebra.of(self.spec.layout)]))
+
+    @property
+    def is_runtime(self) -> bool:
+        """Whether an extent or a stride is known only on the device."""
+        return has_runtime((self.spec.layout.shape, self.spec.layout.stride))
+
+    def facts(self) -> Layout:
+        """The layout, with RuntimeInts of its own for what is known only on the device."""
+        layout = self.spec.layout
+        return Algebra.of(layout).value() if self.is_runtime else layout
 
     @property
     def shape(self) -> Any:
         """The (nested) extents; a rank-1 shape is a tuple of one, as numpy's."""
-        return _as_tuple(self.spec.layout.shape)
+        return _as_tuple(self.layout.shape)
 
     @property
     def stride(self) -> Any:
         """The (nested) strides in elements."""
-        return _as_tuple(self.spec.layout.stride)
+        return _as_tuple(self.layout.stride)
 
     @property
     def space(self) -> str:
@@ -117,7 +131,7 @@ class Tensor(Owned):
         if given.numel != count:
             raise TraceError(
                 f"{name_of(vector, 'the vector')} has {given.numel} elements, "
-                f"{name_of(self, 'the tensor')} {self.layout} holds {count}",
+                f"{name_of(self, 'the tensor')} {self.spec.layout} holds {count}",
                 hint="store a vector with as many elements as the tensor",
             )
         if given.dtype is not self.dtype:
@@ -151,9 +165,9 @@ class Tensor(Owned):
         from flylab.expr.views import slice_view
 
         part: Tensor = slice_view(self, coord)
-        if size(part.layout) != 1:
+        if size(part.spec.layout) != 1:
             raise TraceError(
-                f"[{coord}] of {self!r} is a tensor {part.layout}, not one element",
+                f"[{coord}] of {self!r} is a tensor {part.spec.layout}, not one element",
                 hint="give a coordinate for each mode; fx.slice(t, coord) gives a sub-tensor",
             )
         return part
@@ -181,10 +195,16 @@ def moved_reach(before: Span, offset: Span, layout: Layout, spec: Ptr | MemRef, 
 def _elements(tensor: Tensor, use: str) -> int:
     if current_kernel() is None:
         require_kernel(f"{use} of {name_of(tensor, 'a tensor')}")
-    count = size(tensor.layout)
+    count = size(tensor.spec.layout)
+    if not isinstance(count, int):
+        raise TraceError(
+            f"{use} of {name_of(tensor, 'a tensor')} {tensor.spec.layout}: how many elements it has is known only on "
+            "the device",
+            hint="divide it into tiles of known extents, and slice one for each thread",
+        )
     if count > MAX_VECTOR:
         raise TraceError(
-            f"{use} of a tensor {tensor.layout}: {count} elements in one thread",
+            f"{use} of a tensor {tensor.spec.layout}: {count} elements in one thread",
             hint="divide it into tiles and slice one for each thread first",
         )
     return count

@@ -1,38 +1,34 @@
-"""The layout algebra on tensors: each function serves a plain `Layout` (computed at once) and a tensor (an operation).
-
-A tensor's layout is static, so the result's layout is computed here by `flylab.layout`; only the pointer is left to
-the device.
-"""
+"""Views: tensors seen through the layout algebra, which is computed here; only pointers are left to the device."""
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Iterator
 from typing import Any
 
-from flylab import layout as algebra
+from flylab import layout as rules
 from flylab.dialect.types import MemRef, Ptr
 from flylab.errors import LayoutError, NotSupportedError, TraceError
+from flylab.expr.algebra import Arguments, is_runtime, known, operand, traced
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
+from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
-from flylab.expr.promotion import plain
-from flylab.expr.span import MOST, Span
+from flylab.expr.numeric import CLASSES, Numeric, interval
+from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
-from flylab.layout import Layout, coalesce, size
+from flylab.layout import Layout, size, text
 
 
 def _divide(kind: str) -> Any:
-    rule = getattr(algebra, kind)
+    rule = getattr(rules, kind)
+    on_layouts = traced(rule)
 
     def divide(layout: Any, divisor: Any) -> Any:
         if not isinstance(layout, Tensor):
-            return rule(layout, divisor)
+            return on_layouts(layout, divisor)
+        call = Arguments((known(divisor),))
         spec = layout.spec
-        result = rule(spec.layout, divisor)
-        tiles = fly(kind, [layout.value], [spec.with_layout(result, spec.align)], tiler=_tiler_text(divisor))
+        result = rule(layout.facts(), *call.facts)
+        tiles = fly(kind, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
         return Tensor(tiles, layout.reach)
 
     divide.__name__ = divide.__qualname__ = kind
@@ -47,12 +43,7 @@ logical_divide = _divide("logical_divide")
 zipped_divide = _divide("zipped_divide")
 tiled_divide = _divide("tiled_divide")
 flat_divide = _divide("flat_divide")
-
-
-def _tiler_text(divisor: Any) -> str:
-    if isinstance(divisor, tuple):
-        return "[" + "|".join(map(_tiler_text, divisor)) + "]"
-    return "*" if divisor is None else str(divisor)
+_slice = traced(rules.slice)
 
 
 def slice_view(source: Any, coord: Any) -> Any:
@@ -63,129 +54,112 @@ def slice_view(source: Any, coord: Any) -> Any:
     does not fit the layout.
     """
     if not isinstance(source, Tensor):
-        return algebra.slice(source, coord)
-    if isinstance(coord, tuple) and len(coord) == 1 and not isinstance(source.layout.shape, tuple):
+        return _slice(source, coord)
+    coord = _coordinate(known(coord))
+    layout = source.facts()
+    if isinstance(coord, tuple) and len(coord) == 1 and not isinstance(layout.shape, tuple):
         coord = coord[0]  # a tensor of rank 1 has the shape (n,)
-    leaves: list[Numeric] = []
-    text = _coordinate(coord, leaves)
-    read: list[Numeric] = []
+    call = Arguments((coord,))
     try:
-        rest, moved = algebra.slice_and_offset(source.layout, _spans(coord, source.layout, iter(leaves), read))
+        rest, moved = rules.slice_and_offset(layout, call.facts[0])
     except LayoutError:
-        modes = len(source.layout.shape) if isinstance(source.layout.shape, tuple) else 1
+        modes = len(layout)
         raise TraceError(
-            f"coordinate {text} does not fit {name_of(source, 'the tensor')} {source.layout}",
+            f"coordinate {text(call.facts[0])} does not fit {name_of(source, 'the tensor')} {source.spec.layout}",
             hint=f"give an integer or None for each of its {modes} modes" if modes > 1 else "give one integer, or None",
         ) from None
     if source.space != "buffer":  # a buffer's descriptor bounds it: reads outside give 0
-        _check_bounds(source, coord, source.layout.shape)
-    offset, reach = Span.of(moved), None
+        _check_bounds(source, coord, layout.shape)
+    reach = None
     if source.reach is not None:
+        offset = Span.of(moved)
         reach = moved_reach(source.reach, offset, rest, source.spec, name_of(source, "the buffer tensor"))
-        if not reach.fits and not leaves:
+        if not reach.fits and not is_runtime(coord):
             return make_view(get_iter(source) + CLASSES["Int64"](offset.low), rest)
-    fits = offset.fits if reach is None else reach.fits
-    indices = [leaf.ir_value() if fits else CLASSES["Int64"](leaf).ir_value() for leaf in read]
-    part = fly("slice", [source.value, *indices], [source.spec.with_layout(rest)], coord=text)
+        if not reach.fits:
+            # An offset of 64 bits says that it may leave those 32 of the descriptor.
+            call = Arguments((_widened(coord),))
+    part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest)])
     return Tensor(part, reach)
 
 
-def _coordinate(coord: Any, leaves: list[Numeric]) -> str:
-    """The text of a coordinate, its runtime leaves as `?` and gathered in `leaves` (at least 32 bits wide)."""
+def _coordinate(coord: Any) -> Any:
+    """A coordinate checked: integers, known or not, None, and tuples of these."""
     if isinstance(coord, tuple):
-        return "(" + ",".join(_coordinate(c, leaves) for c in coord) + ")"
-    if coord is None:
-        return "*"
-    if is_mlir_value(coord):
-        coord = CLASSES["Int64" if str(coord.type) == "i64" else "Int32"](coord)
-    if isinstance(coord, Numeric) and not coord.dtype.is_float:
-        if coord.is_static:
-            return str(int(coord.value))
+        return tuple(map(_coordinate, coord))
+    if isinstance(coord, Numeric):
         if coord.dtype.bits > 64:
             raise TraceError(
                 f"{name_of(coord, 'a coordinate')} is {coord.dtype}, and addresses have 64 bits",
                 hint="convert it with .to(fx.Int64)",
             )
-        leaves.append(coord if coord.dtype.bits >= 32 else CLASSES["Int32"](coord))
-        return "?"
-    coord = plain(coord)
-    if isinstance(coord, bool) or not isinstance(coord, int):
+        return coord
+    if coord is not None and (isinstance(coord, bool) or not isinstance(coord, int)):
         hint = "a coordinate holds integers, None for a mode to keep, or tuples of these"
         raise TraceError(f"{coord!r} in a coordinate", hint=f"{coord!r}.x?" if isinstance(coord, Tuple3D) else hint)
-    return str(coord)
+    return coord
 
 
-def _spans(coord: Any, layout: Layout, leaves: Iterator[Numeric], read: list[Numeric]) -> Any:
-    """A coordinate with a `Span` for each runtime leaf, which goes to `read` as the device shall read it.
-
-    A mode whose offset needs a division takes its coordinate as unsigned: what is negative, and so outside of the
-    mode, is then far outside of it.
-    """
+def _widened(coord: Any) -> Any:
+    """The coordinate with its runtime numbers as Int64."""
     if isinstance(coord, tuple):
-        modes = layout.shape if isinstance(layout.shape, tuple) else ()
-        if len(modes) != len(coord):
-            return _zeros(coord)  # it does not fit, which `slice_and_offset` finds too
-        return tuple(_spans(c, layout[i], leaves, read) for i, c in enumerate(coord))
-    if coord is None:
-        return None
-    if not is_mlir_value(coord) and (not isinstance(coord, Numeric) or coord.is_static):
-        return int(coord)
-    leaf = next(leaves)
-    low, high = interval(leaf)
-    divided = (low < 0 or high > MOST) and isinstance(coalesce(layout).shape, tuple)
-    if divided and leaf.dtype.bits == 32 and low < 0:
-        leaf = CLASSES["Uint32"](leaf)
-        low, high = interval(leaf)
-    read.append(leaf)
-    return Span(low, high, leaf.dtype.bits == 32 and (divided or high <= MOST))
+        return tuple(map(_widened, coord))
+    return CLASSES["Int64"](coord) if isinstance(coord, Numeric) else coord
 
 
 def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
-    """Refuse a known coordinate outside of its mode."""
+    """Refuse a known coordinate outside of its mode, where the mode's extent is known."""
     if isinstance(coord, tuple):
         for inner, mode in zip(coord, shape, strict=True):
             _check_bounds(source, inner, mode)
         return
-    known = coord.value if isinstance(coord, Numeric) else plain(coord)
-    if isinstance(known, int) and not 0 <= known < size(shape):
+    count = size(shape)
+    if isinstance(coord, int) and isinstance(count, int) and not 0 <= coord < count:
         raise TraceError(
-            f"coordinate {known} of {name_of(source, 'a tensor')} {source.layout}, in a mode of {size(shape)}",
-            hint=f"coordinates go from 0 to {size(shape) - 1}; the last is {size(shape) - 1}, not -1",
+            f"coordinate {coord} of {name_of(source, 'a tensor')} {source.spec.layout}, in a mode of {count}",
+            hint=f"coordinates go from 0 to {count - 1}; the last is {count - 1}, not -1",
         )
 
 
-def _zeros(coord: Any) -> Any:
-    """The coordinate with every number replaced by 0."""
-    if isinstance(coord, tuple):
-        return tuple(map(_zeros, coord))
-    return None if coord is None else 0
+_make_layout = traced(rules.make_layout)
+_append = traced(rules.append)
 
 
-def make_layout(shape: Any, stride: Any = None) -> Layout:
-    """The layout `shape:stride`; without a stride, compact and column-major. See `flylab.layout.make_layout`."""
-    for tree in (shape, stride):
-        _refuse_runtime(tree)
-    return (
-        algebra.make_layout(_static(shape)) if stride is None else algebra.make_layout(_static(shape), _static(stride))
-    )
+def make_layout(shape: Any, stride: Any = None, *more: Any) -> Any:
+    """The layout `shape:stride`; without a stride, compact and column-major. See `flylab.layout.make_layout`.
+
+    Extents and strides may be numbers of the device; such an extent is taken to be 1 or more.
+    """
+    args = [known(arg) for arg in (shape, stride, *more)]
+    if is_runtime(args[2:]):
+        joined = make_layout(*args[:2])
+        for mode in args[2:]:
+            joined = _append(joined, mode)
+        return joined
+    if is_runtime(args[0]) and not isinstance(args[0], LayoutValue):
+        args = _with_extents(args, args[0])
+    return _make_layout(*args)
 
 
-def _refuse_runtime(tree: Any) -> None:
-    for leaf in tree if isinstance(tree, tuple) else (tree,):
-        if isinstance(leaf, tuple):
-            _refuse_runtime(leaf)
-        elif is_mlir_value(leaf) or (isinstance(leaf, Numeric) and not leaf.is_static):
-            raise NotSupportedError(
-                f"a layout with the runtime value {name_of(leaf, 'given here')}: this version of flylab has layouts "
-                "known while tracing",
-                hint="pass the extent or stride as an fx.Constexpr[int] parameter",
-            )
+def _with_extents(args: Any, shape: Any) -> Any:
+    """The arguments with the runtime extents of `shape` known not to be negative, wherever they stand."""
+    extents = {}
 
+    def note(tree: Any) -> None:
+        for leaf in tree if isinstance(tree, tuple) else (tree,):
+            if isinstance(leaf, tuple):
+                note(leaf)
+            elif isinstance(leaf, Numeric):
+                low, high = interval(leaf)
+                extents[leaf.value] = leaf.with_facts((max(low, 0), max(high, 0)), leaf.divisor)
 
-def _static(tree: Any) -> Any:
-    if isinstance(tree, tuple):
-        return tuple(map(_static, tree))
-    return operator.index(tree) if isinstance(tree, Numeric) else tree
+    def replaced(tree: Any) -> Any:
+        if isinstance(tree, (tuple, list)):
+            return type(tree)(map(replaced, tree))
+        return extents.get(tree.value, tree) if isinstance(tree, Numeric) else tree
+
+    note(shape)
+    return replaced(args)
 
 
 def get_iter(tensor: Tensor) -> Pointer:
@@ -194,24 +168,31 @@ def get_iter(tensor: Tensor) -> Pointer:
     return Pointer(fly("get_iter", [tensor.value], [tensor.spec.pointer]), tensor.reach)
 
 
-def make_view(iterator: Any, layout: Any) -> Tensor:
-    """A pointer seen through a layout. Raises `TraceError` for anything but an fx.Pointer and a static layout."""
+def make_view(iterator: Any, layout: Any) -> Any:
+    """A pointer seen through a layout; of a coordinate, or an int, a coordinate tensor (`flylab.layout.make_view`).
+
+    Raises `TraceError` for what is neither, and for layouts that memory does not have.
+    """
     if not isinstance(iterator, Pointer):
-        raise TraceError(
-            f"make_view of {type(iterator).__name__}",
-            hint="its first argument is a pointer: make_view(fx.get_iter(tensor), layout)",
-        )
-    if isinstance(layout, (int, tuple)):
+        if isinstance(iterator, (Tensor, str)) or iterator is None:
+            raise TraceError(
+                f"make_view of {type(iterator).__name__}",
+                hint="its first argument is a pointer: make_view(fx.get_iter(tensor), layout); or a coordinate",
+            )
+        return traced(rules.make_view)(iterator, layout)
+    if isinstance(layout, (int, tuple, Numeric)):
         layout = make_layout(layout)
-    if not isinstance(layout, Layout):
+    facts = layout.form.value() if isinstance(layout, LayoutValue) else layout
+    if not isinstance(facts, Layout):
         raise NotSupportedError(
-            f"make_view with {layout} (a {type(layout).__name__}): this version of flylab has plain layouts in memory",
+            f"make_view with {layout} (a {type(facts).__name__}): this version of flylab has plain layouts in memory",
             hint="use fx.make_layout(shape, stride)",
         )
     spec = iterator.spec
-    if iterator.reach is not None and not moved_reach(iterator.reach, Span(0, 0), layout, spec).fits:
+    if iterator.reach is not None and not moved_reach(iterator.reach, Span(0, 0), facts, spec).fits:
         iterator = iterator + CLASSES["Int64"](0)
-    view = fly("make_view", [iterator.value], [MemRef(spec.dtype, spec.space, layout, spec.align)])
+    operands = [iterator.value, operand(layout, facts)] if isinstance(layout, LayoutValue) else [iterator.value]
+    view: Any = fly("make_view", operands, [MemRef(spec.dtype, spec.space, facts, spec.align)])
     return Tensor(view, iterator.reach)
 
 
@@ -223,7 +204,7 @@ def add_offset(pointer: Pointer, offset: Any) -> Pointer:
     return moved
 
 
-def get_layout(tensor: Tensor) -> Layout:
+def get_layout(tensor: Tensor) -> Any:
     """The layout of a tensor."""
     _require_tensor(tensor, "get_layout")
     return tensor.layout
@@ -238,7 +219,8 @@ def make_buffer(tensor: Tensor, num_records: int) -> Tensor:
     """A tensor behind a buffer descriptor of `num_records` bytes, with the same layout."""
     spec = tensor.spec
     pointer = fly("make_buffer_ptr", [get_iter(tensor).value], [Ptr(spec.dtype, "buffer")], num_records=num_records)
-    return make_view(Pointer(pointer, Span(0, 0)), spec.layout)
+    buffer: Tensor = make_view(Pointer(pointer, Span(0, 0)), tensor.layout)
+    return buffer
 
 
 def select(source: Any, indices: Any, *more: Any) -> Any:
@@ -246,15 +228,7 @@ def select(source: Any, indices: Any, *more: Any) -> Any:
     if more:
         raise TraceError("fx.select picks modes: fx.select(tuple, indices)",
                          hint="a choice by a condition is cond.select(a, b), or fx.arith.select(cond, a, b)")
-    return on_layout(algebra.select)(source, indices)
+    return _select(source, indices)
 
 
-def on_layout(rule: Any) -> Any:
-    """A function of `flylab.layout` that also takes a tensor, and means its layout."""
-
-    @functools.wraps(rule)
-    def query(first: Any, *rest: Any, **named: Any) -> Any:
-        args = [a.layout if isinstance(a, Tensor) else a for a in (first, *rest)]
-        return rule(*args, **named)
-
-    return query
+_select = traced(rules.select)

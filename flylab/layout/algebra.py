@@ -13,11 +13,10 @@ from flylab.errors import LayoutError
 from flylab.layout.arrays import comparable, multiples, reach, stacked
 from flylab.layout.basis import Basis
 from flylab.layout.construct import as_layout, as_tile, nested_like, remade, size
-from flylab.layout.int_tuple import IntTuple, as_int, as_profile, at_path, leaves, text
+from flylab.layout.int_tuple import IntTuple, as_int, as_profile, at_path, has_runtime, leaves, text
 from flylab.layout.layout import Layout, Mode, has_basis, trusted, with_units
+from flylab.layout.runtime_int import Undecided, last, surely_divides, surely_less
 from flylab.layout.swizzle import ComposedLayout, Swizzle
-
-_COMPARE = -1  # in place of a digit's reach: the values must decide
 
 
 def coalesce(layout: Any, profile: Any = None) -> Any:
@@ -33,7 +32,7 @@ def coalesce(layout: Any, profile: Any = None) -> Any:
     if profile is not None:
         profile = as_profile(profile, "profile", as_int)
     if isinstance(layout, ComposedLayout):
-        return ComposedLayout(layout.outer, layout.offset, _coalesced(layout.inner, profile))
+        return layout.with_inner(_coalesced(layout.inner, profile))
     return _coalesced(as_layout(layout), profile)
 
 
@@ -76,7 +75,7 @@ def composition(outer: Any, inner: Any) -> Any:
     if isinstance(outer, Swizzle):
         return ComposedLayout(outer, 0, as_layout(inner, "inner layout"))
     if isinstance(outer, ComposedLayout):
-        return ComposedLayout(outer.outer, outer.offset, composition(outer.inner, inner))
+        return outer.with_inner(composition(outer.inner, inner))
     outer = as_layout(outer, "outer layout")
     if isinstance(inner, Layout):
         return _composed(outer, inner)
@@ -129,13 +128,15 @@ def _with_all_coordinates(result: Layout, outer: Layout) -> Layout:
 
 def _through_digits(outer: Layout, inner: Layout) -> Layout:
     modes = outer.modes()
-    if not all([extent for extent, _ in modes]):
-        if not size(inner):
+    if any([extent == 0 for extent, _ in modes]):
+        if size(inner) == 0:
             return trusted(inner.shape, _zeros(inner.shape))
         raise LayoutError(f"composition: the outer layout {outer} has no elements", hint="give it extents above 0")
-    digits = [0] * len(modes)
+    digits: list[list[Any]] = [[] for _ in modes]
     result = trusted(*_pieces(modes, inner.shape, inner.stride, digits, outer))
-    if any(digit == _COMPARE or digit >= modes[i][0] for i, digit in enumerate(digits[:-1])):
+    # One piece stays inside its digit; several may carry.
+    if any([reached and (reached[0] is None or len(reached) > 1 and sum(reached) >= modes[i][0])
+            for i, reached in enumerate(digits[:-1])]):
         _compare(outer, inner, result)
     return result
 
@@ -144,13 +145,13 @@ def _zeros(shape: IntTuple) -> IntTuple:
     return tuple(map(_zeros, shape)) if isinstance(shape, tuple) else 0
 
 
-def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, digits: list[int],
+def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, digits: list[list[Any]],
             outer: Layout) -> tuple[IntTuple, IntTuple]:
-    """Shape and stride of the composition; `digits` collects how far the digit of each outer mode may go."""
+    """Shape and stride of the composition; `digits` collects how far each piece takes the digit of its mode."""
     if isinstance(shape, tuple):
         parts = [_pieces(modes, extent, step, digits, outer) for extent, step in zip(shape, stride, strict=True)]
         return tuple([part[0] for part in parts]), tuple([part[1] for part in parts])
-    if shape <= 1 or stride == 0 or not modes:
+    if type(shape) is int and shape <= 1 or stride == 0 or not modes:
         return shape, 0
     if len(modes) == 1:
         return shape, stride * modes[0][1]
@@ -161,27 +162,26 @@ def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, digits: 
     pieces = _digit_pieces(modes, shape, stride, digits)
     if pieces is None:
         pieces = _pieces_by_value(outer, shape, stride)
-        digits[0] = _COMPARE
+        digits[0].insert(0, None)  # the values must decide
     if len(pieces) == 1:
         return pieces[0]
     return tuple([extent for extent, _ in pieces]), tuple([step for _, step in pieces])
 
 
-def _digit_pieces(modes: tuple[Mode, ...], extent: int, stride: int, digits: list[int]) -> list[Mode] | None:
+def _digit_pieces(modes: tuple[Mode, ...], extent: Any, stride: Any, digits: list[list[Any]]) -> list[Mode] | None:
     """The pieces of one inner mode, each inside one digit of the outer layout; None where it crosses digits."""
     pieces: list[Mode] = []
     for i, (width, step) in enumerate(modes[:-1]):
-        if stride % width == 0:
+        if surely_divides(width, stride):
             stride //= width
             continue
-        inside = (extent - 1) * stride < width
-        if not inside and width % stride:
+        inside = surely_less(last(extent) * stride, width) or surely_divides(extent * stride, width)
+        if not inside and not surely_divides(stride, width):
             return None
         count = extent if inside else width // stride
-        if extent % count:
+        if not surely_divides(count, extent):
             return None
-        if digits[i] != _COMPARE:
-            digits[i] += (count - 1) * stride
+        digits[i].append(last(count) * stride)
         pieces.append((count, stride * step))
         extent //= count
         if extent == 1:
@@ -194,6 +194,9 @@ def _digit_pieces(modes: tuple[Mode, ...], extent: int, stride: int, digits: lis
 def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
     """The only pieces that can follow outer(i * stride): each runs as long as its step holds. Not yet compared."""
     inner = trusted(extent, stride)
+    if has_runtime((outer.shape, outer.stride, extent, stride)):
+        raise Undecided(f"composition of {outer} with {inner}: whether {inner} stays inside an outer mode is known "
+                        "only while the kernel runs", hint="say what divides them: fx.assume(n, div=8)")
     if has_basis(outer.stride):
         raise LayoutError(f"composition of {outer} with {inner}: the mode {inner} crosses the modes of a layout of "
                           "coordinates", hint="let it divide the modes it crosses, or stay inside one")

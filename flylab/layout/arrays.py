@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis, coordinate
-from flylab.layout.int_tuple import leaves, product
+from flylab.layout.int_tuple import has_runtime, leaves, product
 from flylab.layout.layout import Layout, paths_of
 from flylab.layout.runtime import is_array
+from flylab.layout.runtime_int import Undecided
 
 if TYPE_CHECKING:
     import numpy
@@ -111,6 +112,16 @@ def _check_count(layout: Any, count: int, most: int) -> None:
                           hint="list a part of it, which slice(layout, coord) gives, or ask for single coordinates")
 
 
+def check_known(layout: Layout) -> None:
+    """Refuses a layout with runtime extents or strides: its indices cannot be listed.
+
+    >>> check_known(Layout(4, 1))
+    """
+    if has_runtime((layout.shape, layout.stride)):
+        raise Undecided(f"the indices of {layout} are known only while the kernel runs",
+                        hint="put numbers in place of its runtime extents and strides")
+
+
 def listed(layout: Layout) -> numpy.ndarray:
     """All indices of a layout of integer strides, in colexicographic order of the coordinates.
 
@@ -119,6 +130,7 @@ def listed(layout: Layout) -> numpy.ndarray:
     """
     import numpy as np
 
+    check_known(layout)
     count, most = product(layout.shape), reach(layout)
     _check_count(layout, count, most)
     total = np.zeros(1 if count else 0, dtype=dtype_for(most))
@@ -133,6 +145,7 @@ def coordinates(layout: Layout) -> Any:
     >>> [each.tolist() for each in coordinates(Layout((2, 2), (Basis(2, (1,)), Basis(1, (0,)))))]
     [[0, 0, 1, 1], [0, 2, 0, 2]]
     """
+    check_known(layout)
     paths = paths_of(layout.stride)
     origin = coordinate([(0, Basis(1, path)) for path in paths])
     count = product(layout.shape)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout.int_tuple import DEEPEST, MOST_MODES, IntTuple, as_int, level_below, shown, text
+from flylab.layout.int_tuple import DEEPEST, MOST_MODES, IntTuple, as_int, as_leaf, level_below, shown, text
 from flylab.layout.runtime import add, index_leaf, is_array, scaled
 
 
@@ -22,7 +22,7 @@ class Basis:
     """
 
     __slots__ = ("scale", "path")
-    scale: int
+    scale: Any
     path: tuple[int, ...]
 
     def __new__(cls, scale: int, path: tuple[int, ...]) -> Basis:
@@ -46,8 +46,8 @@ class Basis:
         return hash((self.scale, self.path))
 
     def __mul__(self, factor: int) -> Any:
-        scale = self.scale * as_int(factor, "factor of a basis stride")
-        return _basis(scale, self.path) if scale else 0
+        scale = self.scale * as_leaf(factor, "factor of a basis stride")
+        return _basis(scale, self.path) if scale != 0 else 0
 
     __rmul__ = __mul__
 
@@ -138,8 +138,8 @@ def _plain(value: Any, paths: list[tuple[int, ...]], levels: int = DEEPEST) -> I
     if isinstance(value, Basis):
         paths.append(value.path)
         return value
-    number = as_int(value, "stride")
-    if number:
+    number = as_leaf(value, "stride")
+    if number != 0:
         paths.append(())
     return number
 

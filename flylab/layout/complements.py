@@ -11,6 +11,7 @@ from flylab.layout.construct import as_layout, size
 from flylab.layout.coordinates import idx2crd
 from flylab.layout.int_tuple import IntTuple, as_shape, product, text
 from flylab.layout.layout import Layout, Mode, has_basis, trusted
+from flylab.layout.runtime_int import rounded_up
 
 
 def complement(layout: Layout, target: Any = 1) -> Layout:
@@ -24,8 +25,16 @@ def complement(layout: Layout, target: Any = 1) -> Layout:
     (Layout((2, 3), (1, 8)), Layout((3, 2), (2, 12)))
     """
     gaps, span = gaps_of(as_layout(layout))
-    rest = -(-product(as_shape(target, "target")) // span)
-    return of_modes(gaps + [(rest, span)] if rest > 1 else gaps)
+    return with_rest(gaps, rounded_up(product(as_shape(target, "target")), span), span)
+
+
+def with_rest(gaps: list[Mode], rest: Any, span: Any) -> Layout:
+    """The layout of gaps below `span`, and of `rest` repetitions of it.
+
+    >>> with_rest([(3, 2)], 2, 12)
+    Layout((3, 2), (2, 12))
+    """
+    return of_modes(gaps if type(rest) is int and rest <= 1 else [*gaps, (rest, span)])
 
 
 def gaps_of(layout: Layout) -> tuple[list[Mode], int]:
@@ -38,17 +47,17 @@ def gaps_of(layout: Layout) -> tuple[list[Mode], int]:
     if has_basis(layout.stride):
         raise LayoutError(f"complement of {layout}: it gives coordinates", hint="use integer strides")
     for extent, stride in layout.modes():
-        if stride < 0 or not extent:
-            why = f"the stride {stride} is negative" if extent else "it has no elements"
+        if stride < 0 or extent == 0:
+            why = f"the stride {stride} is negative" if extent != 0 else "it has no elements"
             raise LayoutError(f"complement of {layout}: {why}", hint="use positive extents and strides")
-        if stride:
+        if stride != 0:
             pairs.append((stride, extent))
     gaps: list[Mode] = []
     span = 1
     for stride, extent in sorted(pairs):
         if stride < span:
             raise _not_disjoint(layout, stride, extent, span)
-        if stride // span > 1:
+        if stride // span != 1:
             gaps.append((stride // span, span))
         span = stride * extent
     return gaps, span

@@ -24,6 +24,7 @@ from flylab.layout.int_tuple import (
     text,
 )
 from flylab.layout.layout import Layout, trusted
+from flylab.layout.runtime_int import RuntimeInt, last
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -163,7 +164,7 @@ def as_tile(tile: Any, levels: int = DEEPEST) -> Any:
             raise LayoutError("a tile needs at least one mode", hint="give None for a mode that is not divided")
         below = level_below(levels, "tile")
         return tuple([as_tile(each, below) for each in tile])
-    extent = as_int(tile, "tile extent")
+    extent = tile.extent() if isinstance(tile, RuntimeInt) else as_int(tile, "tile extent")
     if extent < 1:
         raise LayoutError(f"tile extent {extent} is not positive", hint="give an extent of 1 or more, or None")
     return extent
@@ -189,19 +190,36 @@ def size(value: Any) -> int:
     return product(value.shape if isinstance(value, (Layout, ComposedLayout)) else as_shape(value))
 
 
-def coshape(layout: Layout) -> IntTuple:
+def coshape(layout: Any) -> IntTuple:
     """How far the indices reach, plus one; for basis strides, one extent for each mode of the coordinates.
 
-    Raises LayoutError for what is no plain layout.
+    Of a coordinate tensor, or another offset without an outer part, one more than the largest number. Raises
+    LayoutError for other composed layouts, and where the offset is a runtime value.
 
     >>> coshape(Layout((4, 8), (1, 4))), coshape(make_identity_layout((4, 8)))
     (32, (4, 8))
+    >>> coshape(ComposedLayout(None, (64, 8), make_identity_layout((4, 8))))
+    (68, 16)
     """
+    if isinstance(layout, ComposedLayout) and layout.outer is None:
+        return _reached(layout)
     layout = as_layout(layout)
-    if not size(layout):
+    if size(layout) == 0:
         return 0
-    corner = trusted(layout.shape, map_leaves(_magnitude, layout.stride))(map_leaves(lambda s: s - 1, layout.shape))
+    corner = trusted(layout.shape, map_leaves(_magnitude, layout.stride))(map_leaves(last, layout.shape))
     return map_leaves(lambda last: last + 1, corner)
+
+
+def _reached(tensor: ComposedLayout) -> IntTuple:
+    """One more than the largest number that is reached, or 0: of the corner to which the positive strides lead."""
+    if not tensor.is_static:
+        raise LayoutError(f"the offset of {tensor} is known only while its kernel runs",
+                          hint="ask for the coshape of the inner layout")
+    if not size(tensor):
+        return 0
+    rising = map_leaves(lambda s: s if (s.scale if isinstance(s, Basis) else s) > 0 else 0, tensor.inner.stride)
+    corner = tensor.with_inner(trusted(tensor.shape, rising))(map_leaves(lambda s: s - 1, tensor.shape))
+    return map_leaves(lambda last: max(last + 1, 0), corner)
 
 
 def _magnitude(stride: Any) -> Any:
@@ -217,7 +235,7 @@ def cosize(layout: Any) -> int:
     >>> cosize(Layout((8, 16), (1, 16))), cosize(Layout(4, -2))
     (248, 7)
     """
-    if isinstance(layout, ComposedLayout):
+    if isinstance(layout, ComposedLayout) and layout.outer is not None:
         listed = layout.offsets()
         return product(tuple([int(column.max(initial=-1)) + 1 for column in listed.reshape(len(listed), -1).T]))
     return product(coshape(layout))
@@ -277,7 +295,7 @@ def get(value: Any, *path: Any) -> Any:
     """
     indices = tuple(as_int(i, "mode") for part in path for i in (part if isinstance(part, (tuple, list)) else (part,)))
     if isinstance(value, ComposedLayout):
-        return ComposedLayout(value.outer, value.offset, get(value.inner, indices))
+        return value.with_inner(get(value.inner, indices))
     if isinstance(value, Layout):
         return trusted(at_path(value.shape, indices), at_path(value.stride, indices))
     return at_path(value if isinstance(value, tuple) else as_int_tuple(value), indices)

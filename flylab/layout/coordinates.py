@@ -18,7 +18,7 @@ from flylab.layout.int_tuple import (
     as_int_tuple,
     as_shape,
     at_path,
-    compact,
+    has_runtime,
     leaves,
     modes_of,
     product,
@@ -27,6 +27,8 @@ from flylab.layout.int_tuple import (
 )
 from flylab.layout.layout import Layout, coordinate_leaf, has_basis, index_of, trusted
 from flylab.layout.runtime import index_leaf
+from flylab.layout.runtime_digits import runtime_digits
+from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -57,16 +59,23 @@ def idx2crd(index: Any, layout: Any) -> Any:
     ((3, 5), (1, 6), (1, 3))
     """
     if isinstance(layout, ComposedLayout):
-        raise LayoutError(f"idx2crd of the composed layout {layout} is not a division by strides",
-                          hint="undo the outer map first, then use idx2crd with the inner layout")
-    if not isinstance(layout, Layout):
-        shape = as_shape(layout)
-        layout = trusted(shape, compact(shape))
-    if not product(layout.shape):
-        raise LayoutError(f"idx2crd: {layout} has no elements, so no coordinates", hint="give extents of 1 or more")
+        first = "undo the outer map first, then" if layout.outer is not None else "subtract the offset, and"
+        hint = ("a coordinate tensor has nothing to invert by division" if isinstance(layout.offset, tuple) else
+                f"{first} use idx2crd with the inner layout")
+        raise LayoutError(f"idx2crd of the composed layout {layout} is not a division by strides", hint=hint)
+    shape = _shape(layout)
+    if 0 in leaves(shape):
+        raise LayoutError(f"idx2crd: {text(shape)} has no elements, so no coordinates",
+                          hint="give extents of 1 or more")
+    stride = layout.stride if isinstance(layout, Layout) else None
+    layout = Layout(shape, stride)
     index = coordinate_leaf(index, layout)
+    if isinstance(index, RuntimeInt):
+        index = index.counted()
+    if has_runtime((shape, stride)):
+        return runtime_digits(index, shape, stride)
     pairs = _by_stride(layout)
-    digits = _known_digits(index, pairs) if type(index) is int else _runtime_digits(index, pairs, layout)
+    digits = _known_digits(index, pairs) if type(index) is int else _digits_of_runtime(index, pairs, layout)
     return _nested_digits(layout.shape, layout.stride, digits)
 
 
@@ -101,7 +110,7 @@ def _known_digits(index: int, pairs: list[tuple[int, int]]) -> dict[int, int]:
     return digits
 
 
-def _runtime_digits(index: Any, pairs: list[tuple[int, int]], layout: Layout) -> dict[int, Any]:
+def _digits_of_runtime(index: Any, pairs: list[tuple[int, int]], layout: Layout) -> dict[int, Any]:
     """The same digits, each from the index itself by the fewest operations, in the order of the layout's modes."""
     digits: dict[int, Any] = {}
     place = {stride: i for i, (stride, _) in enumerate(pairs)}
@@ -164,16 +173,20 @@ def _side_by_side(layout: Layout, paths: list[_Path]) -> Layout:
     return joined([_mode(layout, path) for path in paths]) if paths else trusted(1, 0)
 
 
-def slice_and_offset(layout: Layout, coord: Any) -> tuple[Layout, Any]:
+def slice_and_offset(layout: Any, coord: Any) -> tuple[Layout, Any]:
     """What `coord` keeps of the layout (its None entries), and the index at which that part begins.
 
     Entries may be runtime values; the offset is then one too. Modes kept inside nested modes move up to the top, and
-    a single kept mode stands alone. With basis strides the offset is a coordinate. Raises LayoutError where `coord`
-    does not nest like the layout.
+    a single kept mode stands alone. With basis strides the offset is a coordinate. A coordinate tensor, or another
+    offset without an outer part, gives what its own offset becomes. Raises LayoutError where `coord` does not nest
+    like the layout.
 
     >>> slice_and_offset(Layout((4, 8), (1, 4)), (None, 3))
     (Layout(4, 1), 12)
     """
+    if isinstance(layout, ComposedLayout) and layout.outer is None:
+        inner, moved = slice_and_offset(layout.inner, coord)
+        return inner, add_coordinates(layout.offset, moved)
     kept, fixed = _split(coord, as_layout(layout, "the sliced").shape, str(layout))
     offset: Any = 0
     for each, path in fixed:
@@ -184,7 +197,8 @@ def slice_and_offset(layout: Layout, coord: Any) -> tuple[Layout, Any]:
 def slice(value: Any, coord: Any) -> Any:
     """The modes that `coord` keeps, those where it holds None; of a bare layout the offset is dropped.
 
-    Raises LayoutError where `coord` does not nest like the value, and for a tuple of which it keeps nothing.
+    A composed layout keeps it in its own offset. Where nothing is kept, a layout of one element is. Raises LayoutError
+    where `coord` does not nest like the value, and for a tuple of which it keeps nothing.
 
     >>> slice(Layout((4, (8, 2)), (1, (4, 32))), (None, (None, 1)))
     Layout((4, 8), (1, 4))
@@ -195,7 +209,7 @@ def slice(value: Any, coord: Any) -> Any:
         return _side_by_side(value, _split(coord, value.shape, str(value))[0])
     if isinstance(value, ComposedLayout):
         inner, offset = slice_and_offset(value.inner, coord)
-        # The outer map is not linear, so what the fixed modes add cannot be dropped.
+        # The outer map is not linear, and a coordinate tensor says where: what the fixed modes add is not dropped.
         return ComposedLayout(value.outer, add_coordinates(value.offset, offset), inner)
     value = as_int_tuple(value)
     return _picked(value, _split(coord, value, text(value))[0], "keeps")
@@ -212,7 +226,7 @@ def dice(value: Any, coord: Any) -> Any:
     if isinstance(value, Layout):
         return _side_by_side(value, [path for _, path in _split(coord, value.shape, str(value))[1]])
     if isinstance(value, ComposedLayout):
-        return ComposedLayout(value.outer, value.offset, dice(value.inner, coord))
+        return value.with_inner(dice(value.inner, coord))
     value = as_int_tuple(value)
     return _picked(value, [path for _, path in _split(coord, value, text(value))[1]], "fixes")
 

@@ -13,10 +13,11 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout.algebra import composition, of_modes, tiled_modes
 from flylab.layout.basis import unit_stride
-from flylab.layout.complements import gaps_of
+from flylab.layout.complements import gaps_of, with_rest
 from flylab.layout.construct import as_layout, as_tile, joined, remade, size
 from flylab.layout.int_tuple import IntTuple
 from flylab.layout.layout import Layout, Mode, has_basis, trusted
+from flylab.layout.runtime_int import divides, rounded_up
 from flylab.layout.swizzle import ComposedLayout
 
 _ONE = trusted(1, 0)
@@ -27,30 +28,32 @@ def _cut(layout: Layout, tile: Any) -> _Parts:
     """The tile, the rest, and by how much they cover too far, of a division of the whole by a Layout or an int."""
     if not isinstance(tile, Layout):
         extent, step = tile, 1
-    elif type(tile.shape) is int:
+    elif type(tile.shape) is not tuple:
         extent, step = tile.shape, tile.stride
     else:
         return _by_layout(layout, tile)
-    if extent > 1 and step != 1 or not extent:
+    if extent == 0 or step != 1 and extent != 1:
         return _by_layout(layout, tile)
-    if type(layout.shape) is not int:
+    if type(layout.shape) is tuple:
         return _in_order(layout, extent) or _by_layout(layout, tile if isinstance(tile, Layout) else Layout(tile, 1))
     # A mode by extent:1, nearly all divides there are, needs no composition.
-    count = -(-layout.shape // extent)
+    count = rounded_up(layout.shape, extent)
     unit = unit_stride(layout.stride)
-    return (trusted(extent, layout.stride if extent > 1 else unit),
+    return (trusted(extent, layout.stride if extent != 1 else unit),
             trusted(count, layout.stride * extent if count != 1 else unit), count * extent - layout.shape)
 
 
 def _in_order(layout: Layout, extent: int) -> _Parts | None:
     """The parts of a division by extent:1 that cuts through one mode at most, so that the others stay as they are."""
-    if has_basis(layout.stride):
+    if type(extent) is not int or has_basis(layout.stride):
         return None
     tile: list[Mode] = []
     rest: list[Mode] = []
     for count, stride in layout.modes():
+        if type(count) is not int or not count:
+            return None
         inside = min(extent, count)
-        if not count or extent % inside or count % inside:
+        if extent % inside or count % inside:
             return None
         if inside > 1:
             tile.append((inside, stride))
@@ -64,16 +67,15 @@ def _by_layout(layout: Layout, tile: Layout) -> _Parts:
     gaps, span = gaps_of(tile)
     covered = 1
     for extent, stride in sorted(tile.modes(), key=lambda mode: mode[1]):
-        if stride and stride % covered:
+        if stride != 0 and not divides(covered, stride):
             raise LayoutError(
                 f"dividing {layout} by {tile}: its stride {stride} is no multiple of the {covered} that lie below it, "
                 f"so no copy of the tile reaches index {stride // covered * covered}",
                 hint="give the tile strides that are multiples of what lies below them")
-        covered = stride * extent if stride else covered
+        covered = stride * extent if stride != 0 else covered
     total = size(layout)
-    rest = max(-(-total // span), 1)
-    others = of_modes(gaps + [(rest, span)] if rest > 1 else gaps)
-    both = composition(layout, joined([tile, others]))
+    rest = max(rounded_up(total, span), 1)
+    both = composition(layout, joined([tile, with_rest(gaps, rest, span)]))
     # Without its broadcast modes the tile reaches, together with the rest, each index below rest * span once.
     return both[0], both[1], rest * span - total
 
@@ -108,9 +110,9 @@ def _logical(layout: Layout, tile: Any) -> tuple[Layout, IntTuple]:
 
 def _divided(layout: Any, divisor: Any, form: Callable[[Layout, Any], tuple[Layout, IntTuple]]) -> Any:
     if isinstance(layout, ComposedLayout):
-        return ComposedLayout(layout.outer, layout.offset, _divided(layout.inner, divisor, form))
+        return layout.with_inner(_divided(layout.inner, divisor, form))
     result, over = form(as_layout(layout, "the divided"), as_tile(divisor))
-    return trusted(result.shape, result.stride, over) if over and any_over(over) else result
+    return trusted(result.shape, result.stride, over) if any_over(over) else result
 
 
 def any_over(over: IntTuple) -> bool:

@@ -109,7 +109,7 @@ def _check_arguments(operation: str, function: Callable[..., Any], arguments: tu
 def _of_composed(function: Callable[..., Any], steps: _Steps) -> _Steps:
     """The steps of an operation that a composed layout leaves to its inner layout."""
     def whole(composed: ComposedLayout, *more: Any) -> Iterator[Step]:
-        yield Step(f"{composed.outer} o {composed.offset} stays in front of the inner layout", composed.inner)
+        yield Step(f"{composed.front} stays in front of the inner layout", composed.inner)
         yield from steps(composed.inner, *more)
         yield Step(f"with what stays in front: {function(composed, *more)}")
 
@@ -251,7 +251,8 @@ def _left_inverse(layout: Layout) -> Iterator[Step]:
 def _crd2idx(coord: Any, layout: Any) -> Iterator[Step]:
     if isinstance(layout, ComposedLayout):
         yield from _crd2idx(coord, layout.inner)
-        yield Step(f"the offset {text(layout.offset)} is added, and {layout.outer} maps that to {text(layout(coord))}")
+        what = "which gives" if layout.outer is None else f"and {layout.outer} maps that to"
+        yield Step(f"the offset {text(layout.offset)} is added, {what} {text(layout(coord))}")
         return
     if isinstance(layout, Swizzle):
         yield Step(f"{layout} reads the bits {layout.mask:#x} and gives {layout(coord)}")

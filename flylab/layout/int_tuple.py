@@ -13,6 +13,7 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.runtime import index_leaf
+from flylab.layout.runtime_int import RuntimeInt
 
 DEEPEST = 100  # levels of nesting; no layout that means anything comes near
 MOST_MODES = 1 << 16  # of what is made from a number, such as the coordinates of E(number)
@@ -37,6 +38,15 @@ def as_int(value: Any, what: str = "value") -> int:
     raise LayoutError(f"{what} {value!r} is not an integer", hint="give a Python int, or a (nested) tuple of ints")
 
 
+def as_leaf(value: Any, what: str = "value") -> Any:
+    """A leaf of an int tuple: the Python int that `value` is, or a RuntimeInt as it is.
+
+    >>> as_leaf(8)
+    8
+    """
+    return value if isinstance(value, RuntimeInt) else as_int(value, what)
+
+
 def as_int_tuple(value: Any, what: str = "value", levels: int = DEEPEST) -> IntTuple:
     """`value` as a plain nested tuple of Python ints; lists become tuples, numpy integers become ints.
 
@@ -52,7 +62,7 @@ def as_int_tuple(value: Any, what: str = "value", levels: int = DEEPEST) -> IntT
             raise LayoutError(f"{what} () is empty", hint="give at least one mode, for example 1")
         below = level_below(levels, what)
         return tuple([as_int_tuple(item, what, below) for item in value])
-    return as_int(value, what)
+    return as_leaf(value, what)
 
 
 def level_below(levels: int, what: str) -> int:
@@ -78,10 +88,31 @@ def as_shape(value: Any, what: str = "shape") -> IntTuple:
         return value
     shape = as_int_tuple(value, what)
     for extent in shape if isinstance(shape, tuple) else (shape,):
-        if (extent if type(extent) is int else min(leaves(extent))) < 0:
-            least = min(leaves(extent))
-            raise LayoutError(f"{what} {text(shape)} has the negative extent {least}", hint="extents are 0 or more")
-    return shape
+        if (extent if type(extent) is int else _least(extent)) < 0:
+            raise LayoutError(f"{what} {text(shape)} has the negative extent {_least(extent)}",
+                              hint="extents are 0 or more")
+    return _extents(shape) if has_runtime(shape) else shape
+
+
+def _least(shape: IntTuple) -> int:
+    return min([extent if type(extent) is int else extent.high for extent in leaves(shape)])
+
+
+def _extents(shape: IntTuple) -> IntTuple:
+    if isinstance(shape, tuple):
+        return tuple(map(_extents, shape))
+    return shape.extent() if isinstance(shape, RuntimeInt) else shape
+
+
+def has_runtime(value: Any) -> bool:
+    """Whether a leaf of an int tuple is known only at run time.
+
+    >>> has_runtime((8, RuntimeInt())), has_runtime((8, (4, 2)))
+    (True, False)
+    """
+    if isinstance(value, tuple):
+        return any(map(has_runtime, value))
+    return isinstance(getattr(value, "scale", value), RuntimeInt)  # of a basis stride the scale
 
 
 def text(value: Any, levels: int = DEEPEST) -> str:
@@ -145,7 +176,7 @@ def product(value: IntTuple, levels: int = DEEPEST) -> int:
         level_below(levels, "tuple")
     result = 1
     for item in value if type(value) is tuple else modes_of(as_int_tuple(value)):
-        result *= item if type(item) is int else product(item, levels - 1)
+        result *= product(item, levels - 1) if type(item) is tuple else item
     return result
 
 
@@ -199,7 +230,7 @@ def compact(shape: IntTuple, start: int = 1) -> IntTuple:
     >>> compact((4, (2, 8)))
     (1, (4, 8))
     """
-    if type(shape) is int:
+    if type(shape) is not tuple:
         return start
     strides = []
     for mode in shape:

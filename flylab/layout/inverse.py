@@ -7,9 +7,10 @@ from flylab.layout.algebra import composition, of_modes
 from flylab.layout.arrays import comparable, reach
 from flylab.layout.complements import not_injective
 from flylab.layout.construct import as_layout, size
-from flylab.layout.int_tuple import IntTuple, product
+from flylab.layout.int_tuple import IntTuple, has_runtime, product
 from flylab.layout.layout import Layout, Mode, has_basis
 from flylab.layout.products import raked_product
+from flylab.layout.runtime_int import divides, same
 
 
 def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
@@ -24,9 +25,9 @@ def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
         raise LayoutError(f"{name} of {layout}: it gives coordinates, not indices",
                           hint="invert a layout with integer strides")
     for extent, stride in layout.modes():
-        if not extent:
+        if extent == 0:
             raise LayoutError(f"{name} of {layout}: it has no elements", hint="give extents of 1 or more")
-        if stride:
+        if stride != 0:
             placed.append((stride, extent, step))
         step *= extent
     return sorted(placed, key=lambda mode: mode[0])
@@ -38,21 +39,31 @@ def longest_chain(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, in
     >>> longest_chain([(1, 8, 1), (1, 2, 8), (2, 8, 16)])
     [(1, 2, 8), (2, 8, 16)]
     """
-    # The farthest index that the modes from a stride on lead to, and the first of these modes.
-    ways: dict[int, tuple[int, tuple[int, int, int]]] = {}
-    for mode in reversed(placed):
-        stride, extent, _ = mode
-        end = stride * extent
-        far = ways[end][0] if end in ways else end
-        if stride > 0 and (stride not in ways or far >= ways[stride][0]):
-            ways[stride] = far, mode
     chain = []
     reached = 1
-    while reached in ways:
-        mode = ways[reached][1]
-        chain.append(mode)
-        reached *= mode[1]
+    for mode in _farthest_first(placed):
+        if same(mode[0], reached):
+            chain.append(mode)
+            reached *= mode[1]
     return chain
+
+
+def _farthest_first(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The modes by stride; of those with one stride the first is the one from which whole modes lead the farthest."""
+    first: dict[int, int] = {}
+    for i, (stride, _, _) in enumerate(placed):
+        first.setdefault(stride, i)
+    if len(first) == len(placed):
+        return placed
+    farthest: dict[int, int] = {}
+
+    def far(mode: tuple[int, int, int]) -> int:
+        end = mode[0] * mode[1]
+        return farthest.get(end, end) if type(end) is int else 0
+
+    for mode in reversed(placed):
+        farthest[mode[0]] = max(farthest.get(mode[0], 0), far(mode))
+    return sorted(placed, key=lambda mode: (first[mode[0]], -far(mode)))
 
 
 def right_inverse(layout: Layout) -> Layout:
@@ -85,10 +96,10 @@ def left_inverse(layout: Layout) -> Layout:
         if stride < 0:
             raise LayoutError(f"left_inverse of {layout}: the stride {stride} is negative",
                               hint="invert its positive counterpart")
-        room, odd = divmod(stride, before[0])
+        room = stride // before[0]
         if room < before[1]:
             raise _not_left_invertible(layout, before, mode)
-        if odd and uneven is None:
+        if uneven is None and not divides(before[0], stride):
             uneven = before, mode
         modes.append((room, before[2]))
         before = mode
@@ -100,10 +111,10 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def _leads_back(inverse: Layout, placed: list[tuple[int, int, int]]) -> bool:
-    """Whether `inverse` gives the coordinate of each index; not where there are too many to compare."""
+    """Whether `inverse` gives the coordinate of each index; not where some are runtime values, or too many."""
     strides, extents, steps = zip(*placed, strict=True)
     whole = Layout(extents, strides)
-    if not comparable(size(whole), reach(inverse, reach(whole))):
+    if has_runtime((extents, strides)) or not comparable(size(whole), reach(inverse, reach(whole))):
         return False
     return bool((Layout(extents, steps).offsets() == inverse(whole.offsets())).all())
 
@@ -125,7 +136,7 @@ def make_layout_tv(thr: Layout, val: Layout) -> tuple[IntTuple, Layout]:
     """
     for name, each in (("thread", thr), ("value", val)):
         found = size(right_inverse(as_layout(each, f"{name} layout")))
-        if found != size(each):
+        if not same(found, size(each)):
             raise LayoutError(f"the {name} layout {each} does not number its {size(each)} positions 0 to "
                               f"{size(each) - 1}: number {found} is missing or comes twice",
                               hint="use a compact layout, for example make_ordered_layout(shape, order)")

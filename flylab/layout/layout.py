@@ -27,6 +27,7 @@ from flylab.layout.int_tuple import (
     text,
 )
 from flylab.layout.runtime import add, index_leaf, is_array, scaled
+from flylab.layout.runtime_int import RuntimeInt
 
 if TYPE_CHECKING:
     import numpy
@@ -99,7 +100,7 @@ class Layout:
         modes = self.modes()
         rest, total = index, 0
         for extent, stride in modes[:-1]:
-            if not extent or type(stride) is Basis:
+            if type(extent) is not int or not extent or type(stride) is Basis:
                 return index_of(index, self)
             rest, digit = divmod(rest, extent)
             total += digit * stride
@@ -141,10 +142,10 @@ class Layout:
         if not -modes <= index < modes:
             raise LayoutError(f"layout {self} has {modes} modes, so there is no mode {index}",
                               hint=f"use an index from 0 to {modes - 1}")
-        return self if type(self.shape) is int else trusted(self.shape[index], self.stride[index])
+        return self if type(self.shape) is not tuple else trusted(self.shape[index], self.stride[index])
 
     def __len__(self) -> int:
-        return 1 if type(self.shape) is int else len(self.shape)
+        return len(self.shape) if type(self.shape) is tuple else 1
 
     def __iter__(self) -> Iterator[Layout]:
         return map(trusted, modes_of(self.shape), modes_of(self.stride))
@@ -204,9 +205,9 @@ def _plain_stride(shape: Any, stride: Any, levels: int = DEEPEST) -> IntTuple | 
 
 
 def _canonical(shape: IntTuple, stride: IntTuple) -> IntTuple:
-    if type(shape) is int:
-        return unit_stride(stride) if shape == 1 else stride
-    return tuple(map(_canonical, shape, stride))
+    if type(shape) is tuple:
+        return tuple(map(_canonical, shape, stride))
+    return unit_stride(stride) if shape == 1 else stride
 
 
 def has_basis(stride: IntTuple) -> bool:
@@ -245,7 +246,7 @@ def merged(shape: IntTuple, stride: IntTuple) -> tuple[Mode, ...]:
     >>> merged((3, 1, 9), (1, 9, 3))
     ((27, 1),)
     """
-    if type(shape) is int:
+    if type(shape) is not tuple:
         return () if shape == 1 else ((shape, stride),)
     result: list[Mode] = []
     _merge_into(result, shape, stride)
@@ -254,7 +255,7 @@ def merged(shape: IntTuple, stride: IntTuple) -> tuple[Mode, ...]:
 
 def _merge_into(result: list[Mode], shape: IntTuple, stride: IntTuple) -> None:
     for extent, step in zip(shape, stride, strict=True):
-        if type(extent) is not int:
+        if type(extent) is tuple:
             _merge_into(result, extent, step)
         elif extent != 1:
             if result and step == result[-1][0] * result[-1][1]:
@@ -294,8 +295,10 @@ def _collect(coord: Any, shape: IntTuple, stride: IntTuple, terms: list[tuple[An
         terms.append((coord, stride))
         return
     modes = merged(shape, stride)
+    if isinstance(coord, RuntimeInt) and len(modes) > 1:
+        coord = coord.counted()
     for extent, step in modes[:-1]:
-        if not extent:
+        if extent == 0:
             raise LayoutError(f"layout {layout} has no elements, so an integer is no coordinate of it",
                               hint="give a layout without an extent of 0")
         terms.append((coord % extent, step))

@@ -20,6 +20,7 @@ from flylab.layout.int_tuple import (
     text,
 )
 from flylab.layout.layout import Layout, trusted
+from flylab.layout.runtime_int import divides, rounded_up, surely_divides
 from flylab.layout.swizzle import ComposedLayout
 
 _Modes = tuple[Any, ...]
@@ -28,7 +29,7 @@ _Modes = tuple[Any, ...]
 def _each(value: Any, change: Callable[[_Modes], _Modes]) -> Any:
     """`value` with its top-level modes changed; a layout's shape and stride change alike."""
     if isinstance(value, ComposedLayout):
-        return ComposedLayout(value.outer, value.offset, _each(value.inner, change))
+        return value.with_inner(_each(value.inner, change))
     if isinstance(value, Layout):
         return trusted(change(modes_of(value.shape)), change(modes_of(value.stride)))
     # Strides and coordinates have modes, too: only the levels of a tuple are checked.
@@ -130,7 +131,7 @@ def prepend(base: Any, elem: Any, n: int | None = None) -> Any:
 
 def _extended(base: Any, elem: Any, n: int | None, put: Callable[[_Modes, _Modes], _Modes]) -> Any:
     if isinstance(base, ComposedLayout):
-        return ComposedLayout(base.outer, base.offset, _extended(base.inner, elem, n, put))
+        return base.with_inner(_extended(base.inner, elem, n, put))
     if not isinstance(base, Layout):
         modes = modes_of(as_int_tuple(base))
         return put(modes, (as_int_tuple(elem),) * _missing(base, len(modes), n))
@@ -159,13 +160,13 @@ def ceil_div(value: Any, divisor: Any) -> IntTuple:
     ((3, 3), 3)
     """
     value, divisor = as_int_tuple(value), as_int_tuple(divisor, "divisor")
-    if type(divisor) is int and isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(divisor, tuple):
         return tuple([ceil_div(mode, divisor) for mode in value])
 
-    def quotient(a: int, b: int) -> int:
+    def quotient(a: Any, b: Any) -> Any:
         if b < 1:
             raise LayoutError(f"ceil_div of {a} by {b}: the divisor is not positive", hint="divide by 1 or more")
-        return -(-a // b)
+        return rounded_up(a, b)
 
     return map_leaves(quotient, value, divisor)
 
@@ -193,10 +194,13 @@ def shape_div(shape: Any, divisor: Any) -> IntTuple:
     if isinstance(divisor, tuple):
         raise LayoutError(f"the extent {shape} cannot be divided by the modes {text(divisor)}",
                           hint="divide by one int")
-    if shape < 1 or divisor < 1 or shape % divisor and divisor % shape:
+    positive = shape >= 1 and divisor >= 1
+    if positive and shape != divisor and surely_divides(shape, divisor):
+        return 1
+    if not positive or not divides(divisor, shape):
         raise LayoutError(f"shape_div of {shape} by {divisor}: neither divides the other",
                           hint="use ceil_div to round up")
-    return shape // divisor if shape % divisor == 0 else 1
+    return shape // divisor
 
 
 def _one_of(divisor: int, mode: IntTuple) -> int:

@@ -7,11 +7,12 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
-from flylab.layout.int_tuple import DEEPEST
+from flylab.layout.int_tuple import DEEPEST, leaves
 from flylab.layout.layout import Layout
+from flylab.layout.runtime_int import parse_runtime
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
-_TOKEN = re.compile(r"\s*(-?[0-9]{1,100}(?:E[0-9]{1,9})*"
+_TOKEN = re.compile(r"\s*(-?[0-9]{1,100}(?:E[0-9]{1,9})*|\?(?:\{[^{}]{1,99}\})?(?:E[0-9]{1,9})*"
                     r"|S<\s*[0-9]{1,9}\s*,\s*[0-9]{1,9}\s*,\s*-?[0-9]{1,9}\s*>|[(),:*|\[\]o])")
 
 
@@ -67,10 +68,15 @@ class _Reader:
         if token == "*":
             self.take()
             return None
-        if not token.strip("-")[:1].isdigit():
+        number, *path = token.split("E")
+        value = parse_runtime(number) if token[:1] == "?" else int(number) if token.strip("-")[:1].isdigit() else None
+        if value is None:
             raise self.error(self.place())
-        number, *path = self.take().split("E")
-        return Basis(int(number), tuple(map(int, path))) if path else int(number)
+        self.take()
+        if not path:
+            return value
+        indices = tuple(map(int, path))
+        return Basis(value, indices) if type(value) is int else value * Basis(1, indices)
 
     def term(self) -> Any:
         """A swizzle, a tile, a layout or an int tuple."""
@@ -87,21 +93,29 @@ class _Reader:
         return Layout(value, self.int_tuple())
 
     def whole(self) -> Any:
-        parts = [self.term()]
-        places = [0]
+        places = [self.place()]
+        parts: list[Any] = [self.term()]
         while self.peek() == "o":
             self.take()
             places.append(self.place())
             parts.append(self.term())
+        if len(parts) % 2 == 0 and self.is_offset(parts[0], places[0]):
+            # The offset comes first where there is no outer part.
+            parts.insert(0, None)
+            places.insert(0, 0)
         if self.next < len(self.tokens) or len(parts) % 2 == 0:
             raise self.error(self.place())
         # Composition groups from the left: what stands before the last offset is the outer part.
         result = parts[0]
         for i in range(1, len(parts), 2):
-            if type(parts[i]) is not int:
+            if not self.is_offset(parts[i], places[i]):
                 raise self.error(places[i])
             result = ComposedLayout(result, parts[i], parts[i + 1])
         return result
+
+    def is_offset(self, part: Any, place: int) -> bool:
+        """Whether a part is an int or a coordinate; a tile in brackets is neither."""
+        return self.source[place] != "[" and all([type(number) is int for number in leaves(part)])
 
 
 def parse(source: str) -> Any:
@@ -113,6 +127,8 @@ def parse(source: str) -> Any:
     (Layout((4, (2, 8)), (1, (4, 8))), (Layout(4, 2), (2, None)))
     >>> str(parse("S<3,3,3> o 0 o (64,64):(64,1)"))
     'S<3,3,3> o 0 o (64,64):(64,1)'
+    >>> parse("(0,8) o (4,8):(1E0,1E1)")(3, 5)
+    (3, 13)
     """
     if not isinstance(source, str):
         raise LayoutError(f"{source!r} is not a text", hint='give a text such as "(8,16):(1,8)"')

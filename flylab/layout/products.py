@@ -10,7 +10,7 @@ from typing import Any
 
 from flylab.layout.algebra import composition, of_modes, tiled_modes
 from flylab.layout.complements import gaps_of
-from flylab.layout.construct import as_layout, as_tile, cosize, joined, remade
+from flylab.layout.construct import as_layout, as_tile, joined, remade
 from flylab.layout.layout import Layout, trusted
 from flylab.layout.swizzle import ComposedLayout
 
@@ -22,10 +22,10 @@ def _copies(block: Layout, tiler: Any) -> Layout:
     if tiler is None:
         return _ONE
     if not isinstance(tiler, Layout):
-        tiler = trusted(tiler, 1 if tiler > 1 else 0)
+        tiler = trusted(tiler, 0 if tiler == 1 else 1)
     gaps, span = gaps_of(block)
-    # The block may be repeated past its end as often as the tiler asks for.
-    return composition(of_modes([*gaps, (max(cosize(tiler), 2), span)]), tiler)  # type: ignore[no-any-return]
+    # The block may be repeated past its end as often as the tiler asks for: a last mode is not bounded.
+    return composition(of_modes([*gaps, (2, span)]), tiler)  # type: ignore[no-any-return]
 
 
 def _parts(block: Layout, tiler: Any) -> tuple[Layout, Layout]:
@@ -45,7 +45,7 @@ def _logical(block: Layout, tiler: Any) -> Layout:
 
 def _with_inner(block: Any, tiler: Any, form: Any) -> Any:
     if isinstance(block, ComposedLayout):
-        return ComposedLayout(block.outer, block.offset, _with_inner(block.inner, tiler, form))
+        return block.with_inner(_with_inner(block.inner, tiler, form))
     return form(as_layout(block, "block"), as_tile(tiler))
 
 

@@ -10,9 +10,11 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.arrays import comparable, reach
-from flylab.layout.construct import as_layout, nested_like
+from flylab.layout.construct import nested_like
+from flylab.layout.derive import coprofile
 from flylab.layout.int_tuple import as_int, leaves, product
-from flylab.layout.layout import Layout, has_basis
+from flylab.layout.layout import Layout
+from flylab.layout.runtime_int import divides
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 _Modes = list[tuple[int, int]]
@@ -33,16 +35,18 @@ def recast_layout(layout: Any, old_bits: int, new_bits: int) -> Any:
         raise LayoutError(f"recast_layout from {old} to {new} bits: widths are positive", hint="give widths in bits")
     common = gcd(old, new)
     finer, coarser = old // common, new // common
-    if isinstance(layout, ComposedLayout):
-        if not isinstance(layout.outer, Swizzle) or type(layout.offset) is not int or layout.offset * finer % coarser:
-            raise LayoutError(f"recast_layout of {layout}: its offset or outer layout has no counterpart at {new} bits",
-                              hint="recast the inner layout before it is composed")
-        return ComposedLayout(_recast_swizzle(layout.outer, finer, coarser), layout.offset * finer // coarser,
-                              recast_layout(layout.inner, old, new))
-    if has_basis(as_layout(layout).stride):
+    if isinstance(coprofile(layout), tuple):
         raise LayoutError(f"recast_layout of {layout}: it gives coordinates, which have no width",
                           hint="recast the layout of the memory")
-    if not product(layout.shape):
+    if isinstance(layout, ComposedLayout):
+        outer = layout.outer
+        known = outer is None or isinstance(outer, Swizzle)
+        if not known or type(layout.offset) is not int or layout.offset * finer % coarser:
+            raise LayoutError(f"recast_layout of {layout}: its offset or outer layout has no counterpart at {new} bits",
+                              hint="recast the inner layout before it is composed")
+        return ComposedLayout(None if outer is None else _recast_swizzle(outer, finer, coarser),
+                              layout.offset * finer // coarser, recast_layout(layout.inner, old, new))
+    if product(layout.shape) == 0:
         return layout
     modes = list(zip(leaves(layout.shape), leaves(layout.stride), strict=True))
     if finer > 1:
@@ -75,11 +79,11 @@ def _widened(modes: _Modes, factor: int, layout: Layout) -> _Modes:
     """`factor` elements in one: the modes of the smallest strides fill it, those of the others are multiples of it."""
     result = list(modes)
     covered = 1
-    inside = [i for i, (extent, stride) in enumerate(modes) if extent != 1 and stride % factor]
+    inside = [i for i, (extent, stride) in enumerate(modes) if extent != 1 and not divides(factor, stride)]
     for i in sorted(inside, key=lambda i: modes[i][1]):
         extent, stride = modes[i]
         taken = min(extent, factor // covered)
-        if stride != covered or not taken or extent % taken or factor % (covered * taken):
+        if stride != covered or not taken or not divides(taken, extent) or factor % (covered * taken):
             raise _not_whole(layout, factor)
         covered *= taken
         result[i] = (extent // taken, factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from flylab.layout.basis import add_coordinates
 from flylab.layout.int_tuple import IntTuple, as_int, as_profile, leaves, map_leaves, product, shown, text
 from flylab.layout.layout import Layout, has_basis
 from flylab.layout.runtime import BITWISE, index_leaf, is_array
+from flylab.layout.runtime_int import RuntimeInt
 
 if TYPE_CHECKING:
     import numpy
@@ -75,6 +77,8 @@ class Swizzle:
     def __call__(self, index: Any) -> Any:
         """The index with its bits exclusive-ored; ints, numpy arrays and runtime values with `&`, `^`, `<<`, `>>`."""
         if type(index) is not int:
+            if isinstance(index, RuntimeInt):
+                return index.swizzled(self)
             index = self._checked(index)
         if not self.bits:
             return index
@@ -97,10 +101,12 @@ class Swizzle:
 
 @dataclass(frozen=True, slots=True, init=False)
 class ComposedLayout:
-    """outer(offset + inner(coord)), where outer is a Swizzle or a Layout, and inner a Layout.
+    """outer(offset + inner(coord)), where outer is a Swizzle, a Layout or None, and inner a Layout.
 
-    The offset is an int, a coordinate of the outer layout, or a runtime value. An inner layout that gives coordinates
-    takes an outer layout of such coordinates; LayoutError for a swizzle, which has no coordinates.
+    Without an outer part (None) it is offset + inner(coord): a coordinate tensor where the inner layout gives
+    coordinates (see `make_view`). The offset is an int, a coordinate or a runtime value; modes of a coordinate that it
+    lacks are 0. An inner layout that gives coordinates takes an outer layout of such coordinates; LayoutError for a
+    swizzle, which has no coordinates.
 
     >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)))
     >>> str(tile), tile((3, 5))
@@ -123,7 +129,7 @@ class ComposedLayout:
         return ComposedLayout, (self.outer, self.offset, self.inner)
 
     def _check(self) -> None:
-        if not isinstance(self.outer, (Swizzle, Layout, ComposedLayout)):
+        if self.outer is not None and not isinstance(self.outer, (Swizzle, Layout, ComposedLayout)):
             raise LayoutError(f"the outer part {self.outer!r} is neither a Swizzle nor a Layout",
                               hint="write ComposedLayout(outer, offset, inner)")
         if not isinstance(self.inner, Layout):
@@ -131,17 +137,19 @@ class ComposedLayout:
                               hint="write ComposedLayout(outer, offset, inner)")
         if any([number is None or is_array(number) for number in leaves(self.offset)]):
             raise LayoutError(f"the offset {shown(self.offset)} is not one place", hint="give an int or a coordinate")
-        coordinates = has_basis(self.inner.stride)
-        if isinstance(self.offset, tuple) and not coordinates and any(leaves(self.inner.stride)):
+        if has_basis(self.inner.stride):
+            # An offset with all modes of the coordinates: what keeps only some modes of the inner layout loses none.
+            origin = self.inner(map_leaves(lambda _: 0, self.inner.shape))
+            object.__setattr__(self, "offset", add_coordinates(self.offset, origin))
+        elif isinstance(self.offset, tuple) and any([step != 0 for step in leaves(self.inner.stride)]):
             raise LayoutError(f"the offset {text(self.offset)} is a coordinate, and {self.inner} gives indices",
                               hint="give an int as offset")
-        if coordinates or isinstance(self.offset, tuple):
+        if self.outer is not None and isinstance(self.offset, tuple):
             self._check_coordinates()
 
     def _check_coordinates(self) -> None:
         """Refuses an outer part that does not take the coordinates it is given."""
-        known = map_leaves(lambda number: number if type(number) is int else 0, self.offset)
-        first = add_coordinates(known, self.inner(map_leaves(lambda _: 0, self.inner.shape)))
+        first = map_leaves(lambda number: number if type(number) is int else 0, self.offset)
         if isinstance(self.outer, Swizzle):
             raise LayoutError(f"{self.outer} changes bits of an index, and {self.inner} gives coordinates, such as "
                               f"{text(first)}", hint="put a layout between them: composition(layout, inner)")
@@ -166,31 +174,57 @@ class ComposedLayout:
             from flylab.layout.arrays import roomy
 
             index = roomy(index, self.offset)
-        return self.outer(add_coordinates(self.offset, index))
+        place = add_coordinates(self.offset, index)
+        return place if self.outer is None else self.outer(place)
+
+    def with_inner(self, inner: Layout) -> ComposedLayout:
+        """The same outer part and offset, with another inner layout.
+
+        >>> str(ComposedLayout(Swizzle(3, 3, 3), 8, Layout((64, 64))).with_inner(Layout(64, 2)))
+        'S<3,3,3> o 8 o 64:2'
+        """
+        return ComposedLayout(self.outer, self.offset, inner)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all its offsets are known numbers, and none is a runtime value."""
+        known = all([type(number) is int for number in leaves(self.offset)])
+        return known and (not isinstance(self.outer, ComposedLayout) or self.outer.is_static)
 
     def __getitem__(self, index: int) -> ComposedLayout:
-        return ComposedLayout(self.outer, self.offset, self.inner[index])
+        return self.with_inner(self.inner[index])
+
+    def __iter__(self) -> Iterator[ComposedLayout]:
+        return map(self.with_inner, self.inner)
 
     def __len__(self) -> int:
         return len(self.inner)
 
     def offsets(self) -> numpy.ndarray:
-        """All indices in colexicographic order of the coordinates, as `Layout.offsets` gives them.
+        """All indices or coordinates, in colexicographic order, as `Layout.offsets` gives them.
 
         >>> ComposedLayout(Swizzle(1, 0, 1), 0, Layout(4, 1)).offsets().tolist()
         [0, 1, 3, 2]
         """
         from flylab.layout import arrays
 
-        for number in leaves(self.offset):
-            if type(number) is not int:
-                raise LayoutError(f"the offset of {self} is known only while its kernel runs",
-                                  hint="list the inner layout, or call this one with a coordinate")
-        listed = arrays.coordinates if has_basis(self.inner.stride) else arrays.listed
-        return arrays.stacked(self._at(listed(self.inner)), product(self.shape))
+        if not self.is_static:
+            raise LayoutError(f"the offset of {self} is known only while its kernel runs",
+                              hint="list the inner layout, or call this one with a coordinate")
+        if has_basis(self.inner.stride):
+            index = arrays.coordinates(self.inner)
+        else:
+            # Beside an offset that is a coordinate all strides are 0.
+            index = 0 if isinstance(self.offset, tuple) else arrays.listed(self.inner)
+        return arrays.stacked(self._at(index), product(self.shape))
+
+    @property
+    def front(self) -> str:
+        """The text of what stands before the inner layout."""
+        return text(self.offset) if self.outer is None else f"{self.outer} o {text(self.offset)}"
 
     def __str__(self) -> str:
-        return f"{self.outer} o {self.offset} o {self.inner}"
+        return f"{self.front} o {self.inner}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         from flylab.viz.layout_view import bundle

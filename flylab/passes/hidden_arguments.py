@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.passes.rewriter import Builder
+from flylab.passes.rewriter import Builder, axis_of
 
 POINTER = "!llvm.ptr<4>"
 GRID, BLOCK = (0, "i32", 4), (12, "i16", 2)
@@ -20,7 +20,6 @@ def read_size(op: Any, builder: Builder) -> None:
     from mlir import ir
 
     offset, kind, step = BLOCK if op.name == "gpu.block_dim" else GRID
-    axis = "xyz".index(str(op.attributes["dimension"]).removeprefix("#gpu<dim ").removesuffix(">"))
     segments = ir.DenseI32ArrayAttr.get([0, 0])
     base = builder.op(
         "llvm.call_intrinsic",
@@ -34,7 +33,7 @@ def read_size(op: Any, builder: Builder) -> None:
         "llvm.getelementptr",
         [base],
         POINTER,
-        rawConstantIndices=ir.DenseI32ArrayAttr.get([offset + axis * step]),
+        rawConstantIndices=ir.DenseI32ArrayAttr.get([offset + axis_of(op) * step]),
         elem_type=ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
     )
     alignment = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), step)

@@ -1,7 +1,10 @@
-"""fly-layout-lowering: views become pointers and integer arithmetic; copies of tensors become calls of single atoms.
+"""fly-layout-lowering: layouts and views become integer arithmetic and pointers; copies calls of single atoms.
 
 After it a layout is needed no more: `fly.add_offset` moves pointers by elements, `fly.copy_atom_call` copies one atom
 between two pointers, `fly.ptr_load` and `fly.ptr_store` move consecutive elements.
+
+A value of the layout algebra is known but for its runtime leaves, which this pass keeps as one MLIR value each. An
+operation is the function of `flylab.layout` of its name, computed again with these (DeviceInt).
 """
 
 from __future__ import annotations
@@ -10,14 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flylab import layout as rules
 from flylab.atoms import CopyAtom
-from flylab.dialect.operations import attribute
-from flylab.dialect.types import MemRef, Ptr, of_mlir
+from flylab.dialect.operations import ALGEBRA, attribute
+from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
+from flylab.errors import CompileError, LayoutError
 from flylab.layout import Layout, cosize, size, slice_and_offset
-from flylab.passes.rewriter import Builder, Pass, erase, operations
+from flylab.layout.runtime_int import MOST, RuntimeInt
+from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
+from flylab.passes.device_int import DeviceInt, converted, number_value
+from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 from flylab.passes.vectors import element, extract, shape_of, vector_type
-
-MAX_I32 = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class LayoutLowering(Pass):
     name: str = "fly-layout-lowering"
 
     def run(self, module: Any) -> None:
-        """Lower each operation that has or takes a view, in program order."""
+        """Lower each operation that has or takes a layout or a view, in program order."""
         lowering = _Lowering()
         done = []
         for op in operations(module.operation):
@@ -39,56 +45,96 @@ class LayoutLowering(Pass):
 
 
 class _Lowering:
-    """The pointer of each view met so far."""
+    """The pointer of each view, and the runtime leaves of each layout, met so far."""
 
     def __init__(self) -> None:
         self.pointer: dict[Any, Any] = {}
+        self.leaves: dict[Any, list[Any]] = {}
 
     def moved(self, builder: Builder, pointer: Any, offset: Any) -> Any:
-        """A pointer moved by an i32 or i64 value, or by a known number of elements."""
-        if isinstance(offset, int):
+        """A pointer moved by a number of elements, known or of the device."""
+        if type(offset) is int:
             if offset == 0:
                 return pointer
-            offset = builder.constant(offset, "i32" if abs(offset) <= MAX_I32 else "i64")
+            value = builder.constant(offset, "i32" if abs(offset) <= MOST[32] else "i64")
+        else:
+            value = offset.value(64 if offset.high > MOST[32] else offset.bits)
         spec = of_mlir(pointer.type)
-        return builder.fly("add_offset", [pointer, offset], [Ptr(spec.dtype, spec.space)])
+        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space)])
+
+    def bound(self, builder: Builder, value: Any) -> Any:
+        """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
+        found = _facts(value)
+        leaves = iter(self.leaves.get(value, ()))
+        return map_runtime(lambda facts: DeviceInt(facts, builder, next(leaves)), found)
+
+    def record(self, builder: Builder, result: Any, found: Any) -> None:
+        """Keep the leaves of a result, each as wide as the result's type says."""
+        wanted, got = numbers(_facts(result)), numbers(found)
+        if len(wanted) != len(got):
+            raise LayoutError(f"{result.type} was expected, and {found} computed")
+        self.leaves[result] = [number_value(builder, number, facts.bits)
+                               for facts, number in zip(wanted, got, strict=True) if isinstance(facts, RuntimeInt)]
 
 
-class RuntimeIndex:
-    """An integer of the device in coordinate arithmetic: the algebra multiplies it by strides and adds."""
+def _facts(value: Any) -> Any:
+    spec = of_mlir(value.type)
+    if isinstance(spec, Algebra):
+        return spec.value()
+    runtime = runtime_leaves(spec.layout)
+    return Algebra.of(spec.layout).value() if runtime else spec.layout
 
-    def __init__(self, builder: Builder, value: Any):
-        self.builder = builder
-        self.value = value
 
-    def _with(self, name: str, other: Any) -> RuntimeIndex:
-        kind = str(self.value.type)
-        right = other.value if isinstance(other, RuntimeIndex) else self.builder.constant(other, kind)
-        return RuntimeIndex(self.builder, self.builder.op(name, [self.value, right], kind))
+def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    """An operation of the algebra: the function of its name, of the values of its operands."""
+    rule = getattr(rules, op.name.removeprefix("fly."))
+    result = op.results[0]
+    try:
+        found = rule(*[lowering.bound(builder, value) for value in op.operands])
+        if isinstance(of_mlir(result.type), Algebra):
+            lowering.record(builder, result, found)
+        else:
+            result.replace_all_uses_with(number_value(builder, found, int(str(result.type)[1:])))
+    except LayoutError as error:
+        raise CompileError(f"{op.name}: {error.message}", where=source_line(op.location), hint=error.hint) from None
 
-    def __mul__(self, other: Any) -> RuntimeIndex:
-        return self._with("arith.muli", other)
 
-    def __add__(self, other: Any) -> RuntimeIndex:
-        return self if isinstance(other, int) and other == 0 else self._with("arith.addi", other)
+def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    view = op.operands[0]
+    if view not in lowering.pointer:
+        _algebra(lowering, op, builder)
+        return
+    lowering.pointer[op.results[0]] = lowering.pointer[view]
+    if runtime_leaves(of_mlir(op.results[0].type).layout):
+        rule = getattr(rules, op.name.removeprefix("fly."))
+        lowering.record(builder, op.results[0], rule(*[lowering.bound(builder, value) for value in op.operands]))
 
-    # Tracing gives what is divided as unsigned (`_spans` of flylab.expr.views).
-    def __floordiv__(self, other: Any) -> RuntimeIndex:
-        return self._with("arith.divui", other)
 
-    def __mod__(self, other: Any) -> RuntimeIndex:
-        return self._with("arith.remui", other)
+def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    lowering.leaves[op.results[0]] = list(op.operands)
 
-    __rmul__ = __mul__
-    __radd__ = __add__
+
+def _static(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    """Nothing is left to do: its type holds the value."""
+
+
+def _get_layout(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    lowering.leaves[op.results[0]] = lowering.leaves[op.operands[0]]
+
+
+def _get_leaf(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    source, index, result = op.operands[0], int(attribute(op, "index")), op.results[0]
+    value, facts = lowering.leaves[source][index], runtime_leaves(_facts(source))[index]
+    result.replace_all_uses_with(converted(builder, value, facts.low, int(str(result.type)[1:])))
 
 
 def _make_view(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    if isinstance(of_mlir(op.operands[0].type), Algebra):
+        _algebra(lowering, op, builder)
+        return
     lowering.pointer[op.results[0]] = op.operands[0]
-
-
-def _same_pointer(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    lowering.pointer[op.results[0]] = lowering.pointer[op.operands[0]]
+    if len(op.operands) > 1:
+        lowering.leaves[op.results[0]] = lowering.leaves[op.operands[1]]
 
 
 def _get_iter(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -104,28 +150,13 @@ def _alloca(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    layout = of_mlir(op.operands[0].type).layout
-    operands = list(op.operands)
-    # Tracing gave them the width that their offset needs.
-    indices = iter([RuntimeIndex(builder, v) for v in operands[1:]])
-    coord = _coordinate(attribute(op, "coord"), indices)
-    _, offset = slice_and_offset(layout, coord)
-    if isinstance(offset, RuntimeIndex):
-        offset = offset.value
-    lowering.pointer[op.results[0]] = lowering.moved(builder, lowering.pointer[operands[0]], offset)
-
-
-def _coordinate(text: str, indices: Any) -> Any:
-    """A coordinate from its text; each `?` takes the next runtime index."""
-    names: dict[str, Any] = {}
-
-    def runtime(position: int) -> str:
-        names[f"r{position}"] = next(indices)
-        return f"r{position}"
-
-    parts = text.split("?")
-    source = parts[0] + "".join(runtime(i) + part for i, part in enumerate(parts[1:]))
-    return eval(source.replace("*", "None"), {"__builtins__": {}}, names)
+    view, coord = op.operands
+    if view not in lowering.pointer:
+        _algebra(lowering, op, builder)
+        return
+    rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
+    lowering.record(builder, op.results[0], rest)
+    lowering.pointer[op.results[0]] = lowering.moved(builder, lowering.pointer[view], offset)
 
 
 def _load_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -173,13 +204,19 @@ def _runs(layout: Layout) -> list[tuple[int, int]]:
 
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
+    **{f"fly.{name}": _algebra for name in ALGEBRA},
+    "fly.static": _static,
+    "fly.make_int_tuple": _make_leaves,
+    "fly.make_tile": _make_leaves,
+    "fly.get_leaf": _get_leaf,
+    "fly.get_layout": _get_layout,
     "fly.make_view": _make_view,
     "fly.get_iter": _get_iter,
     "fly.memref_alloca": _alloca,
-    "fly.logical_divide": _same_pointer,
-    "fly.zipped_divide": _same_pointer,
-    "fly.tiled_divide": _same_pointer,
-    "fly.flat_divide": _same_pointer,
+    "fly.logical_divide": _divide,
+    "fly.zipped_divide": _divide,
+    "fly.tiled_divide": _divide,
+    "fly.flat_divide": _divide,
     "fly.slice": _slice,
     "fly.memref_load_vec": _load_vec,
     "fly.memref_store_vec": _store_vec,

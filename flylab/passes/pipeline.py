@@ -13,6 +13,7 @@ from flylab.passes.atom_call_to_ssa_form import AtomCallToSsaForm
 from flylab.passes.canonicalize import Canonicalize
 from flylab.passes.convert_fly_to_rocdl import ConvertFlyToRocdl
 from flylab.passes.host import Launch, read_launches
+from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from flylab.passes.layout_lowering import LayoutLowering
 from flylab.passes.promote_regmem import PromoteRegmem
 from flylab.passes.recording import Stage
@@ -34,6 +35,7 @@ STEPS: tuple[Pass | Upstream, ...] = (
     RewriteFuncSignature(),
     Canonicalize(),
     LayoutLowering(),
+    IntSwizzleSimplify(),
     Upstream("canonicalize", "canonicalize"),
     AtomCallToSsaForm(),
     PromoteRegmem(),

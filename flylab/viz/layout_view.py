@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from flylab.errors import LayoutError
+from flylab.layout import ComposedLayout
 from flylab.layout.int_tuple import text
 from flylab.viz.frame import LARGEST, Frame
 from flylab.viz.scene import Facet, Relation, Scene, heading
@@ -19,7 +20,7 @@ LABELS = ("offset", "coord", "index", "none")
 
 
 def layout(L: Any, *more: Any, color: str = "offset", labels: str = "offset", title: str | None = None) -> View:
-    """The grid of any static layout: plain, nested, composed, swizzled or of coordinates.
+    """The grid of any static layout: plain, nested, composed, swizzled, of coordinates, or a coordinate tensor.
 
     The first mode runs down and the second to the right; further modes make panels, a single mode is wrapped.
 
@@ -27,7 +28,7 @@ def layout(L: Any, *more: Any, color: str = "offset", labels: str = "offset", ti
         the mode named), "tile" (the inner block of nested modes), "none". Every category's number is written too.
     :param labels: what is written in a cell: "offset", "coord", "index" (its colexicographic number) or "none".
     :param title: the heading; the layout's text where it is not given.
-    :raises LayoutError: for what is not a layout, one with unknown sizes, or an option that does not exist.
+    :raises LayoutError: for what is not a layout, one with a runtime offset, or an option that does not exist.
 
     >>> from flylab.layout import make_layout
     >>> layout(make_layout((8, 16), (1, 8)))
@@ -58,14 +59,15 @@ def layout(L: Any, *more: Any, color: str = "offset", labels: str = "offset", ti
     offsets = Facet("offset", {"text": [text(v) for v in number], "rank": list(range(len(number)))})
     holds = Relation("element", "offset", [(row, number[v]) for row, v in enumerate(values)])
     low, high = text(min(values)), text(max(values))
-    legend = f"number after #, and colour: {_meaning(color)}" if groups else "offset" if heat and low != high else ""
+    what = "coordinate" if isinstance(values[0], tuple) else "offset"
+    legend = f"number after #, and colour: {_meaning(color)}" if groups else what if heat and low != high else ""
     options = {
         "paint": "heat" if heat else "category" if groups else "plain", "low": low, "high": high,
         "caption": _caption(frame, L), "panels": frame.panels, "size": frame.size, "legend": legend,
     }
     panels = sorted({frame.place(i)[0] for i in kept})
     partial = "" if len(kept) == frame.size else " where drawn"
-    summary = f"layout {L}, {frame.size} element{'s' * (frame.size != 1)}, offsets {low} to {high}{partial}"
+    summary = f"layout {L}, {frame.size} element{'s' * (frame.size != 1)}, {what}s {low} to {high}{partial}"
     facets = (element, offsets, *frame.facets(panels))
     return View(Scene("layout", heading(title, str(L)), summary, facets, (holds,), (), options))
 
@@ -88,6 +90,9 @@ def _frame(L: Any) -> Frame:
     shape = getattr(L, "shape", None)
     if not callable(L) or shape is None:
         raise LayoutError(f"viz.layout draws a layout, and this is {type(L).__name__}", hint=_layout_of(L))
+    if isinstance(L, ComposedLayout) and not L.is_static:
+        raise LayoutError(f"the offset of {L} is known only while its kernel runs",
+                          hint="draw its inner layout: viz.layout(L.inner)")
     frame = Frame.of(shape)
     if not frame.size:
         raise LayoutError(f"the layout {L} has no elements to draw")
@@ -146,7 +151,9 @@ def _caption(frame: Frame, L: Any) -> str:
     """Which mode runs where, with its stride."""
     if len(frame.modes) == 1:
         return f"wrapped, {frame.columns} to a row" if frame.wrapped else "one mode"
-    shape, stride = L.shape, getattr(L, "stride", None)
+    # With an outer part the offsets have no strides.
+    linear = L.inner if isinstance(L, ComposedLayout) and L.outer is None else L
+    shape, stride = L.shape, getattr(linear, "stride", None)
     parts = []
     for k, where in enumerate(("down", "right", *["in panels"] * (len(frame.modes) - 2))):
         pitch = f":{text(stride[k])}" if isinstance(stride, tuple) else ""

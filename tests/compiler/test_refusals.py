@@ -135,12 +135,19 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
     "shift too far": ("x = fx.thread_idx.x << 32", 3, "a shift of Int32 by 32 bits", "0 to 31"),
     "two small floats": ("x = fx.Float8E4M3FN(1.0) + fx.Float8E5M2(1.0)", 3, "no common number format", ".to("),
     "text as a number": ("x = A[0] + fx.max('a', 1)", 3, "'a' (a str)", "number"),
-    "runtime layout": (
-        "x = fx.make_layout(fx.thread_idx.x, 1)",
+    "runtime layout that hangs on a number": (
+        "x = fx.composition(fx.make_layout((fx.thread_idx.x, 4), (4, 1)), fx.make_layout(4, 2))",
         3,
-        "a layout with the runtime value",
-        "Constexpr[int]",
+        "4:2 stays inside an outer mode is known only while the kernel runs",
+        "fx.assume(n, div=8)",
     ),
+    "load of a runtime tensor": (
+        "x = fx.make_view(fx.get_iter(A), fx.make_layout(fx.thread_idx.x)).load()",
+        3,
+        "how many elements it has is known only on the device",
+        "tiles of known extents",
+    ),
+    "an assumption that does not hold": ("x = fx.assume(12, div=8)", 3, "assume(12, div=8", "that the number has"),
     "unknown dimension": ("x = gpu.thread_id('w')", 3, "'w'", '"x", "y" or "z"'),
     "unknown name": ("x = fx.Flot32(1.0)", 3, "fx has no name 'Flot32'", "fx.Float32"),
     "unknown name of rocdl": (
@@ -160,7 +167,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
     "tensor as a condition": ("if A:\n    pass", 3, "as a condition", "is None"),
     "for over a tensor": ("for x in A:\n    pass", 3, "a `for` over", "range_constexpr"),
     "pointer moved by a float": ("fx.get_iter(A) + 2.5", 3, "moved by 2.5", "integer"),
-    "layout of a float": ("fx.make_layout(fx.Float32(4.0), 1)", 3, "a Float32 as an index", "fx.Int32"),
+    "layout of a float": ("fx.make_layout(fx.Float32(4.0), 1)", 3, "in a layout is a Float32", "fx.Int32"),
     "buffer of a fragment": (
         "fx.rocdl.make_buffer_tensor(fx.make_rmem_tensor(4, fx.Float32))",
         3,

@@ -112,7 +112,7 @@ def test_a_missing_attribute_is_refused_by_the_verifier() -> None:
         with pytest.raises(ir.MLIRError, match="attribute"):
             ir.Module.parse(
                 '%0 = "fly.memref_alloca"() : () -> !fly.ptr<"f32, global">\n'
-                '%1 = "fly.slice"(%0) : (!fly.ptr<"f32, global">) -> !fly.ptr<"f32, global">'
+                '%1 = "fly.make_buffer_ptr"(%0) : (!fly.ptr<"f32, global">) -> !fly.ptr<"f32, buffer">'
             )
         assert module.operation.verify()
 

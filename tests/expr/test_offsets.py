@@ -14,6 +14,7 @@ import flylab.expr as fx
 from flylab.errors import OutOfBounds, TraceError
 from flylab.expr.span import Span, extent
 from flylab.layout import Layout, coordinates, size
+from flylab.layout.runtime_int import RuntimeInt
 from tests.samples import cell, compile_body
 
 WRITE = cell("""
@@ -148,10 +149,10 @@ def test_extent_holds_every_offset(modes: Any) -> None:
 
 @settings(max_examples=300)
 @given(LAYOUTS, st.integers(0, 200), st.integers(0, 50))
-def test_a_span_of_coordinates_gives_a_span_of_offsets(modes: Any, low: int, more: int) -> None:
+def test_the_facts_of_a_coordinate_give_those_of_the_offset(modes: Any, low: int, more: int) -> None:
     layout = Layout((tuple(m[0] for m in modes), 2), (tuple(m[1] for m in modes), 1))
-    _, span = coordinates.slice_and_offset(layout, (Span(low, low + more), 0))
-    span = Span.of(span)
+    _, offset = coordinates.slice_and_offset(layout, (RuntimeInt(low, low + more), 0))
+    span = Span.of(offset)
     offsets = [coordinates.slice_and_offset(layout, (c, 0))[1] for c in range(low, low + more + 1)]
     assert span.low <= min(offsets) <= max(offsets) <= span.high and span.fits
 

@@ -89,6 +89,7 @@ def test_a_refusal_is_the_last_step_and_an_unknown_name_an_error() -> None:
 
 LAYOUT, COMPOSED = Layout((2, 4)), ComposedLayout(Swizzle(1, 0, 1), 1, Layout((2, 4), (4, 1)))
 IDENTITY = layout.make_identity_layout((4, 1))
+TENSOR = layout.make_view((8, 1), IDENTITY)
 EXPLAINED = [
     ("left_inverse", Layout(1)), ("coalesce", LAYOUT, (1, 1)), ("coalesce", LAYOUT, [1]), ("coalesce", IDENTITY),
     ("coalesce", COMPOSED), ("coalesce", COMPOSED, (1, 1)), ("logical_product", COMPOSED, Layout(2)),
@@ -96,6 +97,8 @@ EXPLAINED = [
     ("composition", Swizzle(1, 0, 1), LAYOUT), ("composition", IDENTITY, Layout(4)), ("complement", Layout(4, 2)),
     ("composition", Layout((0, 4)), Layout(0)), ("crd2idx", 3, (2, 4)), ("crd2idx", [1, 3], LAYOUT),
     ("crd2idx", 11, LAYOUT), ("crd2idx", 3, COMPOSED), ("crd2idx", 3, Swizzle(1, 0, 1)), ("crd2idx", 3, IDENTITY),
+    ("crd2idx", 3, TENSOR), ("coalesce", TENSOR), ("composition", TENSOR, Layout(4)),
+    ("logical_divide", TENSOR, (2, 1)),
 ]
 
 
@@ -106,6 +109,11 @@ def test_what_an_operation_accepts_is_explained_to_its_result(case: tuple[Any, .
     assert explanation.result == getattr(layout, operation)(*arguments) and explanation.steps
     shown = explanation.result if not isinstance(explanation.result, tuple) else layout.text(explanation.result)
     assert str(explanation).splitlines()[-1] == f"= {shown}"
+
+
+def test_a_coordinate_tensor_is_explained_without_an_outer_part() -> None:
+    assert explain("crd2idx", 3, TENSOR).steps[-1].text == "the offset (8,1) is added, which gives (11,1)"
+    assert explain("coalesce", TENSOR).steps[0].text == "(8,1) stays in front of the inner layout"
 
 
 def test_an_integer_past_the_end_is_counted_in_the_last_mode() -> None:

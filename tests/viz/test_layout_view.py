@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 import flylab.compiler as flyc
 from flylab import viz
 from flylab.errors import LayoutError
-from flylab.layout import Layout, Swizzle, make_composed_layout, make_identity_layout
+from flylab.layout import Layout, Swizzle, make_composed_layout, make_identity_layout, make_view
 from flylab.layout.int_tuple import text
 from flylab.viz.frame import ELEMENTS, Frame, ends
 from flylab.viz.grid import Grid
 from flylab.viz.grid_paint import CELL, ROOM, SLACK, SMALL
 from flylab.viz.picture import PAGE_WIDTH, Text, text_width
+from tests.layout.opaque import Opaque
 from tests.samples import kernel_of
 
 LEAF = st.integers(1, 4)
@@ -113,6 +114,25 @@ def test_an_identity_layout_shows_coordinates() -> None:
     element = viz.layout(make_identity_layout((3, 5))).scene.facet("element")
     assert list(element["label"]) == [f"({r},{c})" for r, c in zip(element.ints("row"), element.ints("column"),
                                                                    strict=True)]
+
+
+def test_a_coordinate_tensor_shows_the_coordinates_of_the_whole() -> None:
+    tensor = make_view((16, (8, 1)), make_identity_layout((3, (2, 4))))
+    view = viz.layout(tensor)
+    element = view.scene.facet("element")
+    rows, columns = element.ints("row"), element.ints("column")
+    assert list(element["label"]) == [f"({16 + r},({8 + c % 2},{1 + c // 2}))"
+                                      for r, c in zip(rows, columns, strict=True)]
+    assert view.scene.options["caption"] == "mode 0 = 3:1E0 down, mode 1 = (2,4):(1E1E0,1E1E1) right"
+    assert repr(view).endswith("24 elements, coordinates (16,(8,1)) to (18,(9,4))")
+
+
+def test_a_runtime_offset_is_refused_and_a_bare_layout_of_one_shows_its_text() -> None:
+    tensor = make_view((0, Opaque(1, [])), make_identity_layout((3, 5)))
+    with pytest.raises(LayoutError, match="is known only while its kernel runs") as caught:
+        viz.layout(tensor)
+    assert caught.value.hint == "draw its inner layout: viz.layout(L.inner)"
+    assert tensor._repr_mimebundle_() == {"text/plain": repr(tensor)}
 
 
 @pytest.mark.parametrize("k", range(3))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from flylab import viz
-from flylab.layout import Layout, Swizzle, make_composed_layout, make_identity_layout, make_layout_tv
+from flylab.layout import (
+    Layout,
+    Swizzle,
+    make_composed_layout,
+    make_identity_layout,
+    make_layout_tv,
+    make_view,
+    slice,
+    zipped_divide,
+)
 from flylab.viz import View
 from tests.viz.sample import vector_add
 
@@ -26,6 +35,8 @@ VIEWS: dict[str, Callable[[], View]] = {
     "nested": lambda: viz.layout(Layout(((2, (2, 2)), (4, 2)), ((1, (2, 4)), (8, 32))), color="tile"),
     "swizzled": lambda: viz.layout(make_composed_layout(Swizzle(3, 3, 3), Layout((64, 64), (64, 1)))),
     "identity": lambda: viz.layout(make_identity_layout((4, 8))),
+    "coordinates": lambda: viz.layout(slice(zipped_divide(make_view((0, 0), make_identity_layout((64, 96))), (16, 8)),
+                                            (None, (1, 2)))),
     "wrapped": lambda: viz.layout(Layout(((4, 10),), ((-10, 1),))),
     "panels": lambda: viz.layout(Layout((3, 4, 2, 2), (-1, 0, 12, 100)), color="mode", labels="coord"),
     "partition": partition,

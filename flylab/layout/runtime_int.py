@@ -1,0 +1,391 @@
+"""An integer that is known only while a kernel runs, by what is known of it before: `?`, a leaf of a layout.
+
+The algebra computes with it as with an int. What it has to decide is decided from the facts: the least and the
+greatest value, and a divisor. Where they do not decide, the operation is refused: an answer that holds for some values
+alone would be wrong for the others. Compiling, `made` gives the operation that computes a result on the device.
+
+    >>> from flylab.layout import parse, zipped_divide
+    >>> str(zipped_divide(parse("(?{div=128},?):(?,1)"), (128, 64)))
+    '((128,64),(?{<=16777215},?{<=33554432})):((?,1),(?{i64 div=128},64))'
+
+In decisions, a number that cannot be negative counts as its divisor at least: an extent of 0 is an empty layout.
+"""
+
+from __future__ import annotations
+
+import re
+from math import gcd
+from typing import Any, NoReturn
+
+from flylab.errors import LayoutError
+
+MOST = {32: 2**31 - 1, 64: 2**63 - 1}
+"""The greatest signed value of each width."""
+_MOST_DIVISOR = 1 << 30
+_FAR = 1 << 32
+
+
+class Undecided(LayoutError):
+    """What has to be decided while compiling hangs on a number that is known only while the kernel runs."""
+
+
+class RuntimeInt:
+    """Facts of a runtime integer: `low <= value <= high`, a multiple of `divisor`, held in `bits` (32 or 64) bits.
+
+    32 bits hold a signed number, or an unsigned one where it cannot be negative. Two of them are equal only if they
+    are the same object. Raises LayoutError for facts that no integer of 64 bits has.
+
+    >>> n = RuntimeInt(divisor=8)
+    >>> print(n, n * 16, n % 4, n + 2**31)
+    ?{div=8} ?{i64 div=128} 0 ?{i64 2147483648..4294967288 div=8}
+    """
+
+    __slots__ = ("low", "high", "divisor", "bits", "origin")
+    origin: RuntimeInt
+    """The number that this one was before more was known of it: itself, or an earlier one of the same value."""
+
+    def __init__(self, low: int = 0, high: int | None = None, divisor: int = 1, bits: int = 32):
+        high = MOST[bits] if high is None else high
+        divisor = gcd(divisor, _MOST_DIVISOR) if divisor > _MOST_DIVISOR else divisor
+        if divisor < 1 or -(-low // divisor) > high // divisor:
+            raise LayoutError(f"no integer from {low} to {high} is a multiple of {divisor}",
+                              hint="give bounds that hold, low first, and a divisor of 1 or more")
+        self.divisor = divisor
+        self.low, self.high = -(-low // divisor) * divisor, high // divisor * divisor
+        self.bits = bits if bits == 64 or _holds(self.low, self.high) else 64
+        self.origin = self
+        # What lies far beyond 32 bits says no more than the width does; 64 bits wrap beyond theirs.
+        if self.bits == 64:
+            lowest, highest = _ends(64, divisor)
+            self.low = lowest if self.low < -_FAR else 0 if self.low > _FAR else self.low
+            self.high = highest if self.high > _FAR else self.high
+
+    def made(self, operation: str, a: Any, b: Any, facts: RuntimeInt) -> RuntimeInt:
+        """The result of an operation on two numbers, one of them this; for whoever computes with values as well."""
+        return facts
+
+    def known(self, low: int, high: int) -> RuntimeInt:
+        """The same number, known to lie between `low` and `high` also."""
+        return self.read_as(RuntimeInt(max(self.low, low), min(self.high, high), self.divisor, self.bits))
+
+    def extent(self) -> RuntimeInt:
+        """The same number as an extent, which is not negative.
+
+        >>> print(RuntimeInt(-8).extent())
+        ?
+        """
+        return self if self.low >= 0 else self.known(0, MOST[self.bits])
+
+    def counted(self) -> RuntimeInt:
+        """The same bits as a number that is not negative: a coordinate that is divided.
+
+        A negative coordinate is then far outside of its mode, and the division needs no correction.
+        """
+        if self.low >= 0:
+            return self
+        return self.read_as(RuntimeInt(0, 2**32 - 1 if self.bits == 32 else MOST[64], 1, self.bits))
+
+    def multiple(self, value: Any, of: Any) -> bool:
+        """Whether `value`, one of both being this, is known to be a multiple of `of`."""
+        return surely_divides(of, value)
+
+    def read_as(self, facts: RuntimeInt) -> RuntimeInt:
+        """These bits with other facts; for whoever computes with values as well."""
+        facts.origin = self.origin
+        return facts
+
+    def swizzled(self, swizzle: Any) -> RuntimeInt:
+        """The number with its bits exclusive-ored by a Swizzle.
+
+        >>> from flylab.layout import Swizzle
+        >>> print(RuntimeInt(high=100, divisor=8).swizzled(Swizzle(3, 3, 3)))
+        ?{<=120 div=8}
+        """
+        if self.low >= 0 and self.high < 1 << swizzle.base + max(swizzle.shift, 0):
+            return self  # the bits that are read are 0
+        bits = max(self.high.bit_length(), swizzle.base + max(-swizzle.shift, 0) + swizzle.bits)
+        low, high = (0, (1 << bits) - 1) if self.low >= 0 else (-MOST[64] - 1, MOST[64])
+        facts = RuntimeInt(low, high, gcd(self.divisor, 1 << swizzle.base), self.bits if self.low >= 0 else 64)
+        return self.made("swizzle", self, swizzle, facts)
+
+    def _combined(self, operation: str, a: Any, b: Any, ends: list[int], divisor: int) -> Any:
+        low, high = min(ends), max(ends)
+        if low == high:
+            return low
+        bits = max(width(a), width(b))
+        return self.made(operation, a, b, RuntimeInt(low, high, max(divisor, 1), bits))
+
+    def __add__(self, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        if type(other) is int and not other:
+            return self
+        ends = [self.low + _low(other), self.high + _high(other)]
+        return self._combined("add", self, other, ends, gcd(self.divisor, divisor_of(other)))
+
+    def __sub__(self, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        if other is self:
+            return 0
+        if type(other) is int:
+            return self + -other
+        ends = [self.low - other.high, self.high - other.low]
+        return self._combined("sub", self, other, ends, gcd(self.divisor, other.divisor))
+
+    def __rsub__(self, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        return self._combined("sub", other, self, [other - self.high, other - self.low],
+                              gcd(self.divisor, divisor_of(other)))
+
+    def __mul__(self, other: Any) -> Any:
+        if not is_number(other):
+            return NotImplemented
+        if type(other) is int and other in (0, 1):
+            return self if other else 0
+        ends = [a * b for a in (self.low, self.high) for b in (_low(other), _high(other))]
+        return self._combined("mul", self, other, ends, self.divisor * divisor_of(other))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return 0 - self
+
+    def __floordiv__(self, other: Any) -> Any:
+        return divided(self, other) if is_number(other) else NotImplemented
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return divided(other, self) if is_number(other) else NotImplemented
+
+    def __mod__(self, other: Any) -> Any:
+        return remainder(self, other) if is_number(other) else NotImplemented
+
+    def __rmod__(self, other: Any) -> Any:
+        return remainder(other, self) if is_number(other) else NotImplemented
+
+    def __lt__(self, other: Any) -> bool:
+        if self.high < least(other):
+            return True
+        return not least(self) >= _high(other) and _refuse(f"{self} < {other}")
+
+    def __gt__(self, other: Any) -> bool:
+        if least(self) > _high(other):
+            return True
+        return not self.high <= least(other) and _refuse(f"{self} > {other}")
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    def __bool__(self) -> bool:
+        return self.low > 0 or self.high < 0 or _refuse(f"{self} is 0")
+
+    def __abs__(self) -> Any:
+        if self.low >= 0:
+            return self
+        return -self if self.high <= 0 else _refuse(f"{self} < 0")
+
+    def __index__(self) -> NoReturn:
+        raise Undecided(f"{self} is known only while the kernel runs, and a number is needed before", hint=_HINT)
+
+    def __str__(self) -> str:
+        """`?` is a number of 32 bits that is not negative; what differs from that stands in braces."""
+        notes = ["i64"] if self.bits == 64 else []
+        lowest, highest = _ends(self.bits, self.divisor)
+        if (self.low, self.high) == (lowest, highest):
+            notes.append("signed")
+        elif self.low:
+            notes.append(f"{self.low}..{self.high}")
+        elif self.high != highest:
+            notes.append(f"<={self.high}")
+        if self.divisor > 1:
+            notes.append(f"div={self.divisor}")
+        return "?" + ("{" + " ".join(notes) + "}" if notes else "")
+
+    __repr__ = __str__
+
+
+def _ends(bits: int, divisor: int) -> tuple[int, int]:
+    """The least and the greatest multiple of `divisor` among the signed numbers of so many bits."""
+    return -((MOST[bits] + 1) // divisor * divisor), MOST[bits] // divisor * divisor
+
+
+_NOTES = re.compile(r"\?(?:\{(i64)?\s*(?:(signed)|(-?\d+)\.\.(-?\d+)|<=(\d+))?\s*(?:div=(\d+))?\})?")
+
+
+def parse_runtime(text: str) -> RuntimeInt | None:
+    """The facts that `str` wrote; None for other text.
+
+    >>> parse_runtime("?{i64 -8..64 div=8}")
+    ?{i64 -8..64 div=8}
+    """
+    match = _NOTES.fullmatch(text)
+    if not match:
+        return None
+    bits, divisor = 64 if match[1] else 32, int(match[6] or 1)
+    low, high = _ends(bits, divisor) if match[2] else (0, MOST[bits])
+    if match[3]:
+        low, high = int(match[3]), int(match[4])
+    return RuntimeInt(low, int(match[5]) if match[5] else high, divisor, bits)
+
+
+def _holds(low: int, high: int) -> bool:
+    """Whether 32 bits hold all numbers from low to high, as signed or as unsigned ones."""
+    return -MOST[32] - 1 <= low and high <= (2**32 - 1 if low >= 0 else MOST[32])
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a Python int or a RuntimeInt.
+
+    >>> is_number(3), is_number(RuntimeInt()), is_number(True)
+    (True, True, False)
+    """
+    return type(value) is int or isinstance(value, RuntimeInt)
+
+
+def width(value: Any) -> int:
+    """The bits that a number is computed with: 64 for an int that 32 signed bits do not hold.
+
+    >>> width(2**31), width(RuntimeInt())
+    (64, 32)
+    """
+    return value.bits if isinstance(value, RuntimeInt) else 32 if -MOST[32] - 1 <= value <= MOST[32] else 64
+
+
+def _low(value: Any) -> int:
+    return value.low if isinstance(value, RuntimeInt) else value
+
+
+def _high(value: Any) -> int:
+    return value.high if isinstance(value, RuntimeInt) else value
+
+
+def divisor_of(value: Any) -> int:
+    """What surely divides a number: an int itself, for 0 the greatest divisor there is.
+
+    >>> divisor_of(-12), divisor_of(RuntimeInt(divisor=8))
+    (12, 8)
+    """
+    return value.divisor if isinstance(value, RuntimeInt) else abs(value) or _MOST_DIVISOR
+
+
+def least(value: Any) -> int:
+    """The least value that counts in decisions: one that cannot be negative counts as its divisor at least.
+
+    >>> least(RuntimeInt(divisor=8)), least(RuntimeInt(-4)), least(3)
+    (8, -4, 3)
+    """
+    low = _low(value)
+    return max(low, value.divisor) if isinstance(value, RuntimeInt) and low >= 0 else low
+
+
+def divided(a: Any, b: Any) -> Any:
+    """a // b, rounded down. A runtime divisor counts as 1 at least: LayoutError where it may be negative.
+
+    >>> print(divided(RuntimeInt(divisor=8), 4), divided(RuntimeInt(high=1000), 128))
+    ?{<=536870910 div=2} ?{<=7}
+    """
+    if type(a) is int and type(b) is int:
+        return a // b
+    if a is b:
+        return 1
+    if type(b) is int and b == 1:
+        return a
+    if _low(b) < (type(b) is int):
+        raise Undecided(f"{a} is divided by {b}, which may be negative" if b else f"{a} is divided by 0",
+                        hint="divide by a positive number; fx.assume(n, low=1) says that a runtime number is one")
+    ends = [end // max(bound, 1) for end in (_low(a), _high(a)) for bound in (_low(b), _high(b))]
+    by = divisor_of(a) // b if type(b) is int and divisor_of(a) % b == 0 else 1
+    one = a if isinstance(a, RuntimeInt) else b
+    return one._combined("div", a, b, ends, by)
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """a % b, not negative; see `divided`.
+
+    >>> print(remainder(RuntimeInt(divisor=8), 4), remainder(RuntimeInt(), 64))
+    0 ?{<=63}
+    """
+    if type(a) is int and type(b) is int:
+        return a % b
+    if a is b or type(b) is int and b and divisor_of(a) % b == 0:
+        return 0
+    if _low(b) < (type(b) is int):
+        return divided(a, b)  # which refuses
+    if _low(a) >= 0 and _high(a) < max(_low(b), 1):
+        return a
+    one = a if isinstance(a, RuntimeInt) else b
+    ends = [0, min(_high(b) - 1, _high(a)) if _low(a) >= 0 else _high(b) - 1]
+    return one._combined("rem", a, b, ends, gcd(divisor_of(a), divisor_of(b)))
+
+
+def rounded_up(a: Any, b: Any) -> Any:
+    """a / b, rounded up.
+
+    >>> rounded_up(9, 4), print(rounded_up(RuntimeInt(), 128))
+    ?{<=16777216}
+    (3, None)
+    """
+    return -(-a // b) if type(a) is int and type(b) is int else divided(a + last(b), b)
+
+
+def last(extent: Any) -> Any:
+    """The last coordinate of an extent. A runtime extent counts as 1 at least.
+
+    >>> last(8), last(RuntimeInt(high=100))
+    (7, ?{<=99})
+    """
+    below = extent - 1
+    return below.known(0, below.high) if isinstance(below, RuntimeInt) else below
+
+
+def divides(divisor: Any, value: Any) -> bool:
+    """Whether `divisor` divides `value`. Raises Undecided where the facts do not tell.
+
+    >>> divides(4, RuntimeInt(divisor=8)), divides(4, 6)
+    (True, False)
+    """
+    rest = remainder(value, divisor)
+    return rest == 0 if type(rest) is int else _refuse(f"{divisor} divides {value}")
+
+
+def surely_divides(divisor: Any, value: Any) -> bool:
+    """Whether `divisor` is known to divide `value`.
+
+    >>> surely_divides(4, RuntimeInt(divisor=8)), surely_divides(4, RuntimeInt())
+    (True, False)
+    """
+    if type(divisor) is int and type(value) is int:
+        return value % divisor == 0
+    return _low(divisor) >= 0 and divisor != 0 and remainder(value, divisor) == 0
+
+
+def surely_less(a: Any, b: Any) -> bool:
+    """Whether a < b is known.
+
+    >>> surely_less(7, RuntimeInt(divisor=8)), surely_less(8, RuntimeInt(divisor=8))
+    (True, False)
+    """
+    return _high(a) < least(b)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two numbers are equal. Raises Undecided where the facts do not tell.
+
+    >>> same(1, RuntimeInt(divisor=8)), same(2, 2)
+    (False, True)
+    """
+    if a is b or type(a) is int and type(b) is int:
+        return bool(a == b)
+    return not (surely_less(a, b) or surely_less(b, a)) and _refuse(f"{a} is {b}")
+
+
+def _refuse(condition: str) -> NoReturn:
+    raise Undecided(f"whether {condition} is known only while the kernel runs", hint=_HINT)
+
+
+_HINT = "make it an fx.Constexpr, or say what is known of it: fx.assume(n, div=8, low=0, high=1024)"
