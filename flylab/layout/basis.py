@@ -200,7 +200,7 @@ def _added(a: Any, b: Any) -> Any:
     if one is None or other is None:
         raise LayoutError(f"{shown(a if one is None else b)} is no number of a coordinate",
                           hint="coordinates are nested tuples of integers")
-    if is_array(one) or is_array(other):
+    if (is_array(one) or is_array(other)) and not any([type(number) is int and number == 0 for number in (one, other)]):
         from flylab.layout.arrays import roomy
 
         return roomy(one, other) + roomy(other, one)

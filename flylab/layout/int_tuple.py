@@ -176,7 +176,7 @@ def product(value: IntTuple, levels: int = DEEPEST) -> int:
         level_below(levels, "tuple")
     result = 1
     for item in value if type(value) is tuple else modes_of(as_int_tuple(value)):
-        result *= product(item, levels - 1) if type(item) is tuple else item
+        result *= product(item, levels - 1) if type(item) is tuple else item if type(item) is int else as_leaf(item)
     return result
 
 

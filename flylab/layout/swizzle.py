@@ -92,7 +92,8 @@ class Swizzle:
         if is_array(leaf):
             from flylab.layout.arrays import dtype_for, furthest
 
-            return leaf.astype(dtype_for(2 * max(furthest(leaf), 1 << self.base + self.bits + abs(self.shift))))
+            most = 2 * max(furthest(leaf), 1 << self.base + self.bits + abs(self.shift))
+            return leaf.astype(dtype_for(most), copy=False)
         return leaf
 
     def __str__(self) -> str:
@@ -170,10 +171,6 @@ class ComposedLayout:
 
     def _at(self, index: Any) -> Any:
         """What lies at an index or coordinate that the inner layout gives."""
-        if type(index) is not int and any([is_array(number) for number in leaves(index)]):
-            from flylab.layout.arrays import roomy
-
-            index = roomy(index, self.offset)
         place = add_coordinates(self.offset, index)
         return place if self.outer is None else self.outer(place)
 
