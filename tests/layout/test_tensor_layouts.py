@@ -143,6 +143,8 @@ DEVIATIONS = [
     Deviation("composition", (L("(8,2):(2,14)"), L("6:11")), "(3,2):(20,58)", "", _INSIDE),
     Deviation("composition by tile", (L("((8,7),1):((1,0),0)"), (L("(2,2):(3,18)"), L("1:0"))),
               "((2,2),1):((3,2),0)", "", _INSIDE),
+    Deviation("composition by tile", (L("((5,3),1):((21,5),0)"), (L("(2,3):(3,1)"),)), "", "((2,3),1):((63,21),0)",
+              _CARRIED),
     Deviation("complement", (L("(8,8):(2,2)"), 181), "", "(2,12):(1,16)", "(1,0) and (0,1) both have index 2"),
     Deviation("right_inverse", (L("(3,2):(1,1)"),), "3:1", "2:3", "modes of one stride: the longer leads farther"),
     Deviation("right_inverse", (L("(5,7,3):(1,5,5)"),), "35:1", "(5,3):(1,35)", "the longer leads farther"),
