@@ -33,6 +33,8 @@ def _checked(function: Callable[[int, int], int], a: Any, b: Any) -> IntTuple:
 def int_tuple_add(a: Any, b: Any) -> IntTuple:
     """Sums.
 
+    Raises LayoutError where the two do not nest alike.
+
     >>> int_tuple_add((1, (2, 3)), (10, (20, 30)))
     (11, (22, 33))
     """
@@ -41,6 +43,8 @@ def int_tuple_add(a: Any, b: Any) -> IntTuple:
 
 def int_tuple_sub(a: Any, b: Any) -> IntTuple:
     """Differences.
+
+    Raises LayoutError where the two do not nest alike.
 
     >>> int_tuple_sub((10, 20), (1, 2))
     (9, 18)
@@ -51,6 +55,8 @@ def int_tuple_sub(a: Any, b: Any) -> IntTuple:
 def int_tuple_mul(a: Any, b: Any) -> IntTuple:
     """Products.
 
+    Raises LayoutError where the two do not nest alike.
+
     >>> int_tuple_mul((2, 3), (4, 5))
     (8, 15)
     """
@@ -59,6 +65,8 @@ def int_tuple_mul(a: Any, b: Any) -> IntTuple:
 
 def int_tuple_div(a: Any, b: Any) -> IntTuple:
     """Quotients, rounded down as Python's `//`.
+
+    Raises LayoutError for a divisor with a 0, and where the two do not nest alike.
 
     >>> int_tuple_div((8, 9), (2, 4))
     (4, 2)
@@ -69,6 +77,8 @@ def int_tuple_div(a: Any, b: Any) -> IntTuple:
 def int_tuple_mod(a: Any, b: Any) -> IntTuple:
     """Remainders, with the sign of the divisor as Python's `%`.
 
+    Raises LayoutError for a divisor with a 0, and where the two do not nest alike.
+
     >>> int_tuple_mod((8, 9), (3, 4))
     (2, 1)
     """
@@ -77,6 +87,8 @@ def int_tuple_mod(a: Any, b: Any) -> IntTuple:
 
 def int_tuple_product(value: Any) -> int:
     """The product of all leaves.
+
+    Raises LayoutError for what is no int tuple.
 
     >>> int_tuple_product((2, (3, 4)))
     24
@@ -87,6 +99,8 @@ def int_tuple_product(value: Any) -> int:
 def int_tuple_product_each(value: Any) -> IntTuple:
     """The product of each mode.
 
+    Raises LayoutError for what is no int tuple.
+
     >>> int_tuple_product_each((2, (3, 4)))
     (2, 12)
     """
@@ -95,6 +109,8 @@ def int_tuple_product_each(value: Any) -> IntTuple:
 
 def int_tuple_product_like(value: Any, profile: Any) -> IntTuple:
     """The product of what each leaf of `profile` stands for.
+
+    Raises LayoutError where the profile nests deeper or otherwise.
 
     >>> int_tuple_product_like(((2, 2), (3, 4)), (1, (1, 1)))
     (4, (3, 4))
@@ -111,6 +127,8 @@ def int_tuple_product_like(value: Any, profile: Any) -> IntTuple:
 def elem_less(a: Any, b: Any) -> bool:
     """Whether each leaf of `a` is less than that of `b`: whether a coordinate lies inside a shape.
 
+    Raises LayoutError where the two do not nest alike.
+
     >>> elem_less((1, 2), (3, 3)), elem_less((1, 3), (3, 3))
     (True, False)
     """
@@ -120,6 +138,8 @@ def elem_less(a: Any, b: Any) -> bool:
 def equal(a: Any, b: Any) -> bool:
     """Whether both are the same int tuple.
 
+    Those that nest otherwise are not. Raises LayoutError for what is no int tuple.
+
     >>> equal((1, 2), (1, 2)), equal((1, 2), (1, 3))
     (True, False)
     """
@@ -128,6 +148,8 @@ def equal(a: Any, b: Any) -> bool:
 
 def get_leaves(value: Any) -> tuple[int, ...]:
     """The leaves as a flat tuple.
+
+    Raises LayoutError for what is no int tuple.
 
     >>> get_leaves((4, (8, 2)))
     (4, 8, 2)
@@ -149,6 +171,8 @@ def get_scalar(value: Any) -> int:
 
 def has_none(value: Any, levels: int = DEEPEST) -> bool:
     """Whether a coordinate or tile holds None.
+
+    Raises LayoutError for tuples nested too deep.
 
     >>> has_none((None, 3)), has_none((1, (2, 3)))
     (True, False)

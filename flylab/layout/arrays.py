@@ -79,17 +79,17 @@ def exact(array: numpy.ndarray, layout: Layout) -> numpy.ndarray:
     return array.astype(dtype_for(max(most, reach(layout, most))))
 
 
-def roomy(index: Any, offset: Any) -> Any:
-    """An index, or a nested coordinate, of arrays, of a type to which `offset` can be added exactly.
+def roomy(number: Any, other: Any) -> Any:
+    """A number of a coordinate, of a type to which `other`, another such number, can be added exactly.
 
     >>> import numpy as np
     >>> roomy(np.arange(4), 2**63).dtype
     dtype('O')
     """
-    if isinstance(index, tuple):
-        return tuple([roomy(each, offset) for each in index])
-    added = max([abs(number) for number in leaves(offset) if type(number) is int], default=0)
-    return index.astype(dtype_for(furthest(index) + added)) if is_array(index) else index
+    if not is_array(number):
+        return number
+    added = furthest(other) if is_array(other) else abs(other) if type(other) is int else 0
+    return number.astype(dtype_for(furthest(number) + added), copy=False)
 
 
 def furthest(array: numpy.ndarray) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout.int_tuple import DEEPEST, MOST_MODES, IntTuple, as_int, as_leaf, level_below, text
-from flylab.layout.runtime import add, scaled
+from flylab.layout.int_tuple import DEEPEST, MOST_MODES, IntTuple, as_int, as_leaf, level_below, shown, text
+from flylab.layout.runtime import add, index_leaf, is_array, scaled
 
 
 class Basis:
@@ -87,6 +87,8 @@ def _checked_path(path: Any) -> tuple[int, ...]:
 
 def E(*path: int) -> Basis:
     """The unit stride of one mode of a coordinate; several indices go down into nested modes.
+
+    Raises LayoutError for no index, and for one that is negative or no integer.
 
     >>> str(E(0)), str(2 * E(1, 0))
     ('1E0', '2E1E0')
@@ -173,13 +175,16 @@ def _nested(tree: dict[Any, Any]) -> Any:
 def add_coordinates(a: Any, b: Any) -> Any:
     """The sum of two coordinates; modes that one of them lacks count as 0, and so does the int 0.
 
+    Numbers may be runtime values or numpy arrays, as in any coordinate. Raises LayoutError for what is no integer, and
+    where the two do not nest alike.
+
     >>> add_coordinates((1, 2), (10,))
     (11, 2)
     >>> add_coordinates(0, (3, (4, 5)))
     (3, (4, 5))
     """
     if not isinstance(a, tuple) and not isinstance(b, tuple):
-        return add(a, b)
+        return a + b if type(a) is int and type(b) is int else _added(a, b)
     for one, other in ((a, b), (b, a)):
         if type(one) is int and one == 0:
             return other
@@ -187,3 +192,16 @@ def add_coordinates(a: Any, b: Any) -> Any:
         raise LayoutError(f"the coordinates {text(a)} and {text(b)} do not nest alike", hint="both must nest alike")
     short, long = sorted((a, b), key=len)
     return tuple(map(add_coordinates, short, long)) + long[len(short):]
+
+
+def _added(a: Any, b: Any) -> Any:
+    """a + b of numbers of coordinates that are not both Python ints."""
+    one, other = index_leaf(a), index_leaf(b)
+    if one is None or other is None:
+        raise LayoutError(f"{shown(a if one is None else b)} is no number of a coordinate",
+                          hint="coordinates are nested tuples of integers")
+    if (is_array(one) or is_array(other)) and not any([type(number) is int and number == 0 for number in (one, other)]):
+        from flylab.layout.arrays import roomy
+
+        return roomy(one, other) + roomy(other, one)
+    return add(one, other)

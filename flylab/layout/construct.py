@@ -83,7 +83,8 @@ def as_layout(value: Any, what: str = "argument") -> Layout:
 def make_ordered_layout(shape: Any, order: Any = 0) -> Layout:
     """A compact layout in which the mode of the smallest `order` runs fastest; equal ones run from left to right.
 
-    `order` nests like the shape, or less deep: one number for a nested mode holds for all of it.
+    `order` nests like the shape, or less deep: one number for a nested mode holds for all of it. Raises LayoutError
+    where the order does not fit the shape.
 
     >>> make_ordered_layout((4, 8), (1, 0)), make_ordered_layout(((2, 2), 4), ((1, 0), 2))
     (Layout((4, 8), (8, 1)), Layout(((2, 2), 4), ((2, 1), 4)))
@@ -125,6 +126,8 @@ def nested_like(shape: IntTuple, values: Sequence[Any]) -> IntTuple:
 def make_identity_layout(shape: Any) -> Layout:
     """The layout that maps each coordinate of `shape` to itself, by basis strides; of one int, extent:1.
 
+    Raises LayoutError for an extent that is negative or no integer.
+
     >>> str(make_identity_layout((4, (2, 3)))), str(make_identity_layout(8))
     ('(4,(2,3)):(1E0,(1E1E0,1E1E1))', '8:1')
     """
@@ -139,6 +142,8 @@ def make_identity_layout(shape: Any) -> Layout:
 
 def make_tile(*modes: Any) -> Any:
     """A tile for the divides: for each mode an extent, a Layout, None (do not divide), or a tuple of these.
+
+    Raises LayoutError for an extent below 1, and for an empty tile.
 
     >>> make_tile(None, 8), make_tile(Layout(4, 2), (2, None))
     ((None, 8), (Layout(4, 2), (2, None)))
@@ -177,6 +182,8 @@ def shape_of(value: Any) -> IntTuple:
 def size(value: Any) -> int:
     """How many coordinates a layout or shape has: the product of its extents, which are not negative.
 
+    Raises LayoutError for an extent that is negative or no integer.
+
     >>> size(Layout((8, 16), (1, 8))), size((3, (2, 5)))
     (128, 30)
     """
@@ -186,8 +193,8 @@ def size(value: Any) -> int:
 def coshape(layout: Any) -> IntTuple:
     """How far the indices reach, plus one; for basis strides, one extent for each mode of the coordinates.
 
-    Of a coordinate tensor, or another offset without an outer part, one more than the largest number; LayoutError for
-    other composed layouts, and where the offset is a runtime value.
+    Of a coordinate tensor, or another offset without an outer part, one more than the largest number. Raises
+    LayoutError for other composed layouts, and where the offset is a runtime value.
 
     >>> coshape(Layout((4, 8), (1, 4))), coshape(make_identity_layout((4, 8)))
     (32, (4, 8))
@@ -237,6 +244,8 @@ def cosize(layout: Any) -> int:
 def rank(value: Any) -> int:
     """The number of top-level modes.
 
+    Raises LayoutError for what is neither a layout nor an int tuple.
+
     >>> rank(Layout((4, (2, 3)), (1, (4, 8)))), rank(8)
     (2, 1)
     """
@@ -245,6 +254,8 @@ def rank(value: Any) -> int:
 
 def depth(value: Any) -> int:
     """How deep the modes nest: 0 for an int.
+
+    Raises LayoutError for what is neither a layout nor an int tuple.
 
     >>> depth((8, (4, 2))), depth(8)
     (2, 0)
@@ -255,6 +266,8 @@ def depth(value: Any) -> int:
 def get_shape(layout: Any) -> IntTuple:
     """The shape of a layout.
 
+    Raises LayoutError for what is neither a layout nor an int tuple.
+
     >>> get_shape(Layout((8, 16), (1, 8)))
     (8, 16)
     """
@@ -264,6 +277,8 @@ def get_shape(layout: Any) -> IntTuple:
 def get_stride(layout: Any) -> IntTuple:
     """The stride of a layout, of a composed one that of its inner layout.
 
+    Raises LayoutError for what is no layout.
+
     >>> get_stride(Layout((8, 16), (1, 8)))
     (1, 8)
     """
@@ -272,6 +287,8 @@ def get_stride(layout: Any) -> IntTuple:
 
 def get(value: Any, *path: Any) -> Any:
     """The mode at an index, or at a path of indices (one a level): of an int tuple a value, of a layout a layout.
+
+    Raises LayoutError where there is no such mode.
 
     >>> get((4, (8, 2)), 1, 0), get(Layout((4, (8, 2)), (1, (4, 32))), 1)
     (8, Layout((8, 2), (4, 32)))

@@ -178,7 +178,8 @@ def slice_and_offset(layout: Any, coord: Any) -> tuple[Layout, Any]:
 
     Entries may be runtime values; the offset is then one too. Modes kept inside nested modes move up to the top, and
     a single kept mode stands alone. With basis strides the offset is a coordinate. A coordinate tensor, or another
-    offset without an outer part, gives what its own offset becomes.
+    offset without an outer part, gives what its own offset becomes. Raises LayoutError where `coord` does not nest
+    like the layout.
 
     >>> slice_and_offset(Layout((4, 8), (1, 4)), (None, 3))
     (Layout(4, 1), 12)
@@ -196,7 +197,8 @@ def slice_and_offset(layout: Any, coord: Any) -> tuple[Layout, Any]:
 def slice(value: Any, coord: Any) -> Any:
     """The modes that `coord` keeps, those where it holds None; of a bare layout the offset is dropped.
 
-    A composed layout keeps it in its own offset. Where nothing is kept, a layout of one element is.
+    A composed layout keeps it in its own offset. Where nothing is kept, a layout of one element is. Raises LayoutError
+    where `coord` does not nest like the value, and for a tuple of which it keeps nothing.
 
     >>> slice(Layout((4, (8, 2)), (1, (4, 32))), (None, (None, 1)))
     Layout((4, 8), (1, 4))
@@ -215,6 +217,8 @@ def slice(value: Any, coord: Any) -> Any:
 
 def dice(value: Any, coord: Any) -> Any:
     """The modes that `coord` fixes, the counterpart of `slice`.
+
+    Raises LayoutError where `coord` does not nest like the value, and for a tuple of which it fixes nothing.
 
     >>> dice(Layout((4, 8), (1, 4)), (None, 3)), dice((4, 8, 16), (None, 3, None))
     (Layout(8, 4), (8,))
@@ -259,6 +263,8 @@ def _all_coordinates(shape: IntTuple) -> list[Any]:
 def get_flat_coord(index: Any, layout: Any) -> tuple[Any, ...]:
     """The coordinate of an index with one number for each top-level mode, by `idx2crd`.
 
+    Raises LayoutError as `idx2crd` does.
+
     >>> get_flat_coord(3, Layout(((2, 2), 4), ((1, 2), 4)))
     (3, 0)
     """
@@ -269,6 +275,8 @@ def get_flat_coord(index: Any, layout: Any) -> tuple[Any, ...]:
 
 def get_1d_coord(index: Any, layout: Any) -> Any:
     """The integer coordinate of an index, by `idx2crd`.
+
+    Raises LayoutError as `idx2crd` does.
 
     >>> get_1d_coord(5, Layout((4, 8), (8, 1)))
     20

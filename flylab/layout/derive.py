@@ -28,7 +28,7 @@ from flylab.layout.swizzle import ComposedLayout, Swizzle
 def filter(layout: Any) -> Any:
     """The layout without its modes of stride 0, with the fewest modes: one coordinate for each repeated index.
 
-    Of a composed layout the inner layout loses them.
+    Of a composed layout the inner layout loses them. Raises LayoutError for what is no layout.
 
     >>> filter(Layout((4, 2, 8), (0, 1, 2)))
     Layout(16, 1)
@@ -94,6 +94,8 @@ def _same_place(a: Any, b: Any) -> bool:
 def make_layout_like(layout: Layout) -> Layout:
     """A compact layout of the same shape, with its modes in the order of the strides; stride 0 stays 0.
 
+    Raises LayoutError for a layout that gives coordinates.
+
     >>> make_layout_like(Layout((4, 8), (16, 2))), make_layout_like(Layout((4, 8), (0, 2)))
     (Layout((4, 8), (8, 1)), Layout((4, 8), (0, 1)))
     """
@@ -105,6 +107,8 @@ def make_layout_like(layout: Layout) -> Layout:
 
 def make_fragment_layout_like(layout: Layout) -> Layout:
     """A compact layout of the same shape for registers: the first mode runs fastest, the others in stride order.
+
+    Raises LayoutError for a layout that gives coordinates.
 
     >>> make_fragment_layout_like(Layout((4, 2, 8), (0, 16, 2)))
     Layout((4, 2, 8), (1, 32, 4))
@@ -151,6 +155,8 @@ def tile_to_shape(block: Any, shape: Any, order: Any = None) -> Any:
 
 def coprofile(layout: Any) -> IntTuple:
     """How the results of a layout, plain or composed, nest: 0 for indices, a tuple of zeros for coordinates.
+
+    Raises LayoutError for what is no layout.
 
     >>> from flylab.layout import make_identity_layout
     >>> coprofile(Layout((4, 8), (1, 4))), coprofile(make_identity_layout((4, 8)))

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from flylab.errors import LayoutError
-from flylab.layout.algebra import composition, tiled_modes
+from flylab.layout.algebra import composition, of_modes, tiled_modes
 from flylab.layout.basis import unit_stride
 from flylab.layout.complements import gaps_of, with_rest
 from flylab.layout.construct import as_layout, as_tile, joined, remade, size
 from flylab.layout.int_tuple import IntTuple
-from flylab.layout.layout import Layout, trusted
+from flylab.layout.layout import Layout, Mode, has_basis, trusted
 from flylab.layout.runtime_int import divides, rounded_up
 from flylab.layout.swizzle import ComposedLayout
 
@@ -32,13 +32,35 @@ def _cut(layout: Layout, tile: Any) -> _Parts:
         extent, step = tile.shape, tile.stride
     else:
         return _by_layout(layout, tile)
-    if type(layout.shape) is tuple or extent == 0 or step != 1 and extent != 1:
-        return _by_layout(layout, tile if isinstance(tile, Layout) else Layout(tile, 1))
+    if extent == 0 or step != 1 and extent != 1:
+        return _by_layout(layout, tile)
+    if type(layout.shape) is tuple:
+        return _in_order(layout, extent) or _by_layout(layout, tile if isinstance(tile, Layout) else Layout(tile, 1))
     # A mode by extent:1, nearly all divides there are, needs no composition.
     count = rounded_up(layout.shape, extent)
     unit = unit_stride(layout.stride)
     return (trusted(extent, layout.stride if extent != 1 else unit),
             trusted(count, layout.stride * extent if count != 1 else unit), count * extent - layout.shape)
+
+
+def _in_order(layout: Layout, extent: int) -> _Parts | None:
+    """The parts of a division by extent:1 that cuts through one mode at most, so that the others stay as they are."""
+    if type(extent) is not int or has_basis(layout.stride):
+        return None
+    tile: list[Mode] = []
+    rest: list[Mode] = []
+    for count, stride in layout.modes():
+        if type(count) is not int or not count:
+            return None
+        inside = min(extent, count)
+        if extent % inside or count % inside:
+            return None
+        if inside > 1:
+            tile.append((inside, stride))
+        if inside < count:
+            rest.append((count // inside, stride * inside))
+        extent //= inside
+    return (of_modes(tile), of_modes(rest), 0) if extent == 1 else None
 
 
 def _by_layout(layout: Layout, tile: Layout) -> _Parts:
@@ -118,6 +140,8 @@ def logical_divide(layout: Any, divisor: Any) -> Any:
 def zipped_divide(layout: Any, divisor: Any) -> Any:
     """Splits into ((tile modes), (rest modes)); a mode with None has a tile of 1 and all of it is rest.
 
+    Raises LayoutError as `logical_divide` does.
+
     >>> zipped_divide(Layout((64, 50, 80), (16000, 160, 1)), (32, None, 40))
     Layout(((32, 1, 40), (2, 50, 2)), ((16000, 0, 1), (512000, 160, 40)))
     """
@@ -130,6 +154,8 @@ def zipped_divide(layout: Any, divisor: Any) -> Any:
 
 def tiled_divide(layout: Any, divisor: Any) -> Any:
     """Splits into ((tile modes), rest mode, rest mode, ...).
+
+    Raises LayoutError as `logical_divide` does.
 
     >>> tiled_divide(Layout((8, 16), (16, 1)), (4, 4))
     Layout(((4, 4), 2, 4), ((16, 1), 64, 4))
@@ -144,6 +170,8 @@ def tiled_divide(layout: Any, divisor: Any) -> Any:
 def flat_divide(layout: Any, divisor: Any) -> Any:
     """Splits into (tile mode, tile mode, ..., rest mode, rest mode, ...).
 
+    Raises LayoutError as `logical_divide` does.
+
     >>> flat_divide(Layout((8, 16), (16, 1)), (4, 4))
     Layout((4, 4, 2, 4), (16, 1, 64, 4))
     """
@@ -157,6 +185,8 @@ def flat_divide(layout: Any, divisor: Any) -> Any:
 def overcover(layout: Any, divisor: Any) -> IntTuple:
     """By how many elements tiles of this kind cover each mode too far: 0 where they divide. One number for a division
     over the whole, one for each mode of a layout divided mode by mode. A divide keeps it in its result's `overcover`.
+
+    Raises LayoutError as the divides do.
 
     >>> overcover(Layout((5, 8), (1, 5)), (2, 4)), overcover(Layout((8, 16), (16, 1)), (4, 4))
     ((1, 0), (0, 0))

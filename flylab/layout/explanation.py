@@ -42,7 +42,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """An operation on its arguments, step by step; `result` is None where it is refused, and the last step says why."""
+    """An operation on its arguments, step by step; `result` is None where it is refused, and the last step says why.
+
+    >>> explained = explain("coalesce", Layout((4, 8), (1, 4)))
+    >>> len(explained.steps), explained.steps[1].layout, explained.result
+    (2, Layout(32, 1), Layout(32, 1))
+    """
 
     operation: str
     arguments: tuple[Any, ...]
@@ -220,15 +225,16 @@ def _logical_product(block: Layout, tiler: Any) -> Iterator[Step]:
 
 
 def _right_inverse(layout: Layout) -> Iterator[Step]:
+    placed = inverse.placed_modes(layout, "right_inverse")
+    chain = inverse.longest_chain(placed)
     modes: list[Mode] = []
-    reached = 1
-    for stride, extent, step in inverse.placed_modes(layout, "right_inverse"):
-        if stride == reached:
+    for mode in placed:
+        stride, extent, step = mode
+        if mode in chain:
             modes.append((extent, step))
-            why = f"{extent}:{stride} goes on at index {reached}; its coordinate counts in steps of {step}"
-            reached *= extent
+            why = f"{extent}:{stride} goes on at index {stride}; its coordinate counts in steps of {step}"
         else:
-            why = f"{extent}:{stride} does not begin at index {reached}: left out"
+            why = f"{extent}:{stride} does not begin where the modes that lead the farthest end: left out"
         yield Step(why, algebra.of_modes(modes))
 
 

@@ -23,6 +23,8 @@ IntTuple = Any  # int | tuple[IntTuple, ...]; a recursive alias costs mypy more 
 def as_int(value: Any, what: str = "value") -> int:
     """The Python int that `value` is (numpy integers too); bools, floats and the rest are refused.
 
+    They get a LayoutError.
+
     >>> as_int(8)
     8
     """
@@ -76,6 +78,8 @@ def level_below(levels: int, what: str) -> int:
 
 def as_shape(value: Any, what: str = "shape") -> IntTuple:
     """`value` as a shape: an int tuple without negative extents.
+
+    Raises LayoutError for an extent that is negative or no integer.
 
     >>> as_shape((9, (4, 8)))
     (9, (4, 8))
@@ -144,6 +148,8 @@ def levels_of(value: IntTuple) -> int:
 def leaves(value: IntTuple, levels: int = DEEPEST) -> Iterator[Any]:
     """The leaves, from left to right.
 
+    Raises LayoutError for tuples nested too deep.
+
     >>> list(leaves((9, (4, 8))))
     [9, 4, 8]
     """
@@ -159,6 +165,8 @@ def leaves(value: IntTuple, levels: int = DEEPEST) -> Iterator[Any]:
 def product(value: IntTuple, levels: int = DEEPEST) -> int:
     """The product of the leaves.
 
+    Raises LayoutError for what is no int tuple.
+
     >>> product((3, (2, 5)))
     30
     """
@@ -168,7 +176,7 @@ def product(value: IntTuple, levels: int = DEEPEST) -> int:
         level_below(levels, "tuple")
     result = 1
     for item in value if type(value) is tuple else modes_of(as_int_tuple(value)):
-        result *= product(item, levels - 1) if type(item) is tuple else item
+        result *= product(item, levels - 1) if type(item) is tuple else item if type(item) is int else as_leaf(item)
     return result
 
 
@@ -183,6 +191,8 @@ def modes_of(value: IntTuple) -> tuple[IntTuple, ...]:
 
 def congruent(a: IntTuple, b: IntTuple, levels: int = DEEPEST) -> bool:
     """Whether both nest alike.
+
+    LayoutError for tuples nested too deep.
 
     >>> congruent((9, (4, 8)), (1, (2, 3))), congruent((9, 4), 1)
     (True, False)
@@ -261,6 +271,8 @@ def make_shape(*extents: Any) -> IntTuple:
 def make_stride(*strides: Any) -> IntTuple:
     """A stride, of ints, basis strides and nested tuples.
 
+    Raises LayoutError where basis strides and integers other than 0 are mixed.
+
     >>> make_stride(1, (4, 8))
     (1, (4, 8))
     """
@@ -272,6 +284,8 @@ def make_stride(*strides: Any) -> IntTuple:
 def make_int_tuple(*values: Any) -> IntTuple:
     """An int tuple, of ints and nested tuples.
 
+    Raises LayoutError for a leaf that is no integer, and for an empty tuple.
+
     >>> make_int_tuple((4, (2, 8)))
     (4, (2, 8))
     """
@@ -280,6 +294,8 @@ def make_int_tuple(*values: Any) -> IntTuple:
 
 def make_coord(*coords: Any) -> Any:
     """A coordinate: as an int tuple, but a leaf may be None (the whole mode) or a runtime value.
+
+    Raises LayoutError for any other leaf, and for an empty tuple.
 
     >>> make_coord(None, 3)
     (None, 3)

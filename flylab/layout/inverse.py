@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from flylab.errors import LayoutError
 from flylab.layout.algebra import composition, of_modes
+from flylab.layout.arrays import comparable, reach
 from flylab.layout.complements import not_injective
 from flylab.layout.construct import as_layout, size
-from flylab.layout.int_tuple import IntTuple, product
+from flylab.layout.int_tuple import IntTuple, has_runtime, product
 from flylab.layout.layout import Layout, Mode, has_basis
 from flylab.layout.products import raked_product
 from flylab.layout.runtime_int import divides, same
@@ -32,46 +33,90 @@ def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
     return sorted(placed, key=lambda mode: mode[0])
 
 
-def right_inverse(layout: Layout) -> Layout:
-    """The layout R with layout(R(i)) == i for i from 0 to size(R) - 1, as long as whole modes allow.
+def longest_chain(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Those of the placed modes that follow each other from index 1 on without a gap, and lead the farthest.
 
-    Modes of stride 0, of negative stride, and those whose indices are reached already, take no part.
+    >>> longest_chain([(1, 8, 1), (1, 2, 8), (2, 8, 16)])
+    [(1, 2, 8), (2, 8, 16)]
+    """
+    chain = []
+    reached = 1
+    for mode in _farthest_first(placed):
+        if same(mode[0], reached):
+            chain.append(mode)
+            reached *= mode[1]
+    return chain
+
+
+def _farthest_first(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """The modes by stride; of those with one stride the first is the one from which whole modes lead the farthest."""
+    first: dict[int, int] = {}
+    for i, (stride, _, _) in enumerate(placed):
+        first.setdefault(stride, i)
+    if len(first) == len(placed):
+        return placed
+    farthest: dict[int, int] = {}
+
+    def far(mode: tuple[int, int, int]) -> int:
+        end = mode[0] * mode[1]
+        return farthest.get(end, end) if type(end) is int else 0
+
+    for mode in reversed(placed):
+        farthest[mode[0]] = max(farthest.get(mode[0], 0), far(mode))
+    return sorted(placed, key=lambda mode: (first[mode[0]], -far(mode)))
+
+
+def right_inverse(layout: Layout) -> Layout:
+    """The layout R with layout(R(i)) == i for i from 0 to size(R) - 1, as far as whole modes lead.
+
+    Modes of stride 0, of negative stride, and those whose indices are reached already, take no part. Raises LayoutError
+    for a layout that gives coordinates or has no elements.
 
     >>> right_inverse(Layout((4, 8), (8, 1))), right_inverse(Layout(((2, 2), (2, 4)), ((0, 1), (0, 2))))
     (Layout((8, 4), (4, 1)), Layout((2, 4), (2, 8)))
     """
-    modes: list[Mode] = []
-    reached = 1
-    for stride, extent, step in placed_modes(layout, "right_inverse"):
-        if same(stride, reached):
-            modes.append((extent, step))
-            reached *= extent
-    return of_modes(modes)
+    return of_modes([(extent, step) for _, extent, step in longest_chain(placed_modes(layout, "right_inverse"))])
 
 
 def left_inverse(layout: Layout) -> Layout:
     """The layout R with R(layout(c)) == the integer coordinate of c, gaps kept; broadcast modes count as 0.
 
     Raises LayoutError where the layout is not injective (with two coordinates as witness), is negative, or has
-    strides that do not divide each other.
+    strides that do not divide each other, unless the rounded quotients lead back all the same.
 
     >>> left_inverse(Layout((4, 8), (1, 5))), left_inverse(Layout(4, 2))
     (Layout((5, 8), (1, 4)), Layout((2, 4), (0, 1)))
     """
     placed = placed_modes(layout, "left_inverse")
     modes: list[Mode] = []
-    below, before = 1, (1, 1, 0)
-    for stride, extent, step in placed:
+    before = (1, 1, 0)
+    uneven = None
+    for mode in placed:
+        stride = mode[0]
         if stride < 0:
             raise LayoutError(f"left_inverse of {layout}: the stride {stride} is negative",
                               hint="invert its positive counterpart")
-        room = stride // below
-        if room < before[1] or not divides(below, stride):
-            raise _not_left_invertible(layout, before, (stride, extent, step))
+        room = stride // before[0]
+        if room < before[1]:
+            raise _not_left_invertible(layout, before, mode)
+        if uneven is None and not divides(before[0], stride):
+            uneven = before, mode
         modes.append((room, before[2]))
-        below, before = stride, (stride, extent, step)
+        before = mode
     modes.append((before[1], before[2]))
-    return of_modes(Layout(*zip(*modes, strict=True)).modes())
+    result = of_modes(Layout(*zip(*modes, strict=True)).modes())
+    if uneven and not _leads_back(result, placed):
+        raise _not_left_invertible(layout, *uneven)
+    return result
+
+
+def _leads_back(inverse: Layout, placed: list[tuple[int, int, int]]) -> bool:
+    """Whether `inverse` gives the coordinate of each index; not where some are runtime values, or too many."""
+    strides, extents, steps = zip(*placed, strict=True)
+    whole = Layout(extents, strides)
+    if has_runtime((extents, strides)) or not comparable(size(whole), reach(inverse, reach(whole))):
+        return False
+    return bool((Layout(extents, steps).offsets() == inverse(whole.offsets())).all())
 
 
 def _not_left_invertible(layout: Layout, low: tuple[int, int, int], high: tuple[int, int, int]) -> LayoutError:

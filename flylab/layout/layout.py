@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis, as_stride, coordinate, unit_stride
 from flylab.layout.int_tuple import (
+    DEEPEST,
     IntTuple,
     as_int,
     as_shape,
@@ -54,6 +55,9 @@ class Layout:
     """Of the result of a divide: how many elements too many each divided mode covers; 0 elsewhere. No part of `==`."""
 
     def __new__(cls, shape: Any, stride: Any = None) -> Layout:
+        plain = _plain_stride(shape, stride)
+        if plain is not None:
+            return trusted(shape, plain)
         shape = as_shape(shape)
         if stride is None:
             stride = compact(shape)
@@ -183,6 +187,21 @@ def trusted(shape: IntTuple, stride: IntTuple, overcover: IntTuple = 0) -> Layou
     _set_stride(layout, stride)
     _set_overcover(layout, overcover)
     return layout
+
+
+def _plain_stride(shape: Any, stride: Any, levels: int = DEEPEST) -> IntTuple | None:
+    """The canonical stride where shape and stride are right as they are, as most are; None where they need a look."""
+    if type(shape) is int:
+        return None if shape < 0 or type(stride) is not int else 0 if shape == 1 else stride
+    if type(shape) is not tuple or type(stride) is not tuple or len(shape) != len(stride) or not shape or not levels:
+        return None
+    strides = []
+    for extent, step in zip(shape, stride, strict=True):
+        plain = _plain_stride(extent, step, levels - 1)
+        if plain is None:
+            return None
+        strides.append(plain)
+    return tuple(strides)
 
 
 def _canonical(shape: IntTuple, stride: IntTuple) -> IntTuple:

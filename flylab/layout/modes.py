@@ -40,6 +40,8 @@ def _each(value: Any, change: Callable[[_Modes], _Modes]) -> Any:
 def select(value: Any, indices: Sequence[int]) -> Any:
     """The modes at `indices`, in that order.
 
+    Raises LayoutError for no index, and where there is no such mode.
+
     >>> select((4, 8, 16), [0, 2]), select(Layout((4, 8, 16), (1, 4, 32)), [2, 0])
     ((4, 16), Layout((16, 4), (32, 1)))
     """
@@ -76,6 +78,8 @@ def _checked_range(value: Any, begin: int, end: int, count: int) -> tuple[int, i
 def take(value: Any, begin: int, end: int = -1) -> Any:
     """The modes from `begin` up to, not including, `end` (-1: to the last).
 
+    Raises LayoutError where there are no such modes.
+
     >>> take((2, 3, 5, 7), 1, 3)
     (3, 5)
     """
@@ -88,6 +92,8 @@ def take(value: Any, begin: int, end: int = -1) -> Any:
 
 def group(value: Any, begin: int, end: int = -1) -> Any:
     """The modes from `begin` up to `end` as one nested mode.
+
+    Raises LayoutError where there are no such modes.
 
     >>> group(Layout((2, 3, 5, 7), (1, 2, 6, 30)), 1, 3)
     Layout((2, (3, 5), 7), (1, (2, 6), 30))
@@ -104,6 +110,8 @@ def group(value: Any, begin: int, end: int = -1) -> Any:
 def append(base: Any, elem: Any, n: int | None = None) -> Any:
     """`base` with `elem` as a last mode; with `n`, as often as it takes to have n modes.
 
+    Raises LayoutError where `elem` is not of the kind of `base`, and where there are more than n modes already.
+
     >>> append((4, 8), 1, n=4), append(Layout(4, 1), Layout(8, 4))
     ((4, 8, 1, 1), Layout((4, 8), (1, 4)))
     """
@@ -112,6 +120,8 @@ def append(base: Any, elem: Any, n: int | None = None) -> Any:
 
 def prepend(base: Any, elem: Any, n: int | None = None) -> Any:
     """`base` with `elem` as a first mode; with `n`, as often as it takes to have n modes.
+
+    Raises LayoutError where `elem` is not of the kind of `base`, and where there are more than n modes already.
 
     >>> prepend((4, 8), 1, n=4), prepend(Layout((4, 2), (1, 4)), Layout(8, 8))
     ((1, 1, 4, 8), Layout((8, 4, 2), (8, 1, 4)))
@@ -143,6 +153,8 @@ def _missing(base: Any, count: int, n: int | None) -> int:
 
 def ceil_div(value: Any, divisor: Any) -> IntTuple:
     """Quotients rounded up, leaf by leaf; one int divides all leaves.
+
+    Raises LayoutError for a divisor below 1, and where the two do not nest alike.
 
     >>> ceil_div((12, 9), (5, 4)), ceil_div(12, 5)
     ((3, 3), 3)

@@ -63,6 +63,8 @@ def logical_product(block: Any, tiler: Any) -> Any:
 def zipped_product(block: Any, tiler: Any) -> Any:
     """((block modes), (copies' modes)).
 
+    Raises LayoutError as `logical_product` does.
+
     >>> zipped_product(Layout((2, 2), (1, 2)), Layout((3, 4), (1, 3)))
     Layout(((2, 2), (3, 4)), ((1, 2), (4, 12)))
     """
@@ -71,6 +73,8 @@ def zipped_product(block: Any, tiler: Any) -> Any:
 
 def tiled_product(block: Any, tiler: Any) -> Any:
     """((block modes), copies' mode, copies' mode, ...).
+
+    Raises LayoutError as `logical_product` does.
 
     >>> tiled_product(Layout((2, 2), (1, 2)), Layout((3, 4), (1, 3)))
     Layout(((2, 2), 3, 4), ((1, 2), 4, 12))
@@ -84,6 +88,8 @@ def tiled_product(block: Any, tiler: Any) -> Any:
 
 def flat_product(block: Any, tiler: Any) -> Any:
     """(block mode, ..., copies' mode, ...).
+
+    Raises LayoutError as `logical_product` does.
 
     >>> flat_product(Layout((2, 2), (1, 2)), Layout((3, 4), (1, 3)))
     Layout((2, 2, 3, 4), (1, 2, 4, 12))
@@ -107,7 +113,8 @@ def _by_mode(block: Layout, tiler: Any) -> tuple[list[Layout], list[Layout]]:
 def blocked_product(block: Any, tiler: Any) -> Any:
     """For each mode (block, copies): the block stays together, and its copies lie side by side in each mode.
 
-    The shorter of both is filled up with unit modes.
+    The shorter of both is filled up with unit modes. Raises LayoutError as `logical_product` does, and for a tiler that
+    is no layout.
 
     >>> blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     Layout(((2, 3), (5, 4)), ((5, 10), (1, 30)))
@@ -120,6 +127,8 @@ def blocked_product(block: Any, tiler: Any) -> Any:
 
 def raked_product(block: Any, tiler: Any) -> Any:
     """For each mode (copies, block): the copies interleave, the elements of one block lie apart.
+
+    Raises LayoutError as `logical_product` does, and for a tiler that is no layout.
 
     >>> raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3)))
     Layout(((3, 2), (4, 5)), ((10, 5), (30, 1)))

@@ -67,7 +67,11 @@ class Swizzle:
 
     @property
     def mask(self) -> int:
-        """The bits that are read, as a mask."""
+        """The bits that are read, as a mask.
+
+        >>> hex(Swizzle(3, 3, 3).mask)
+        '0x1c0'
+        """
         return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
 
     def __call__(self, index: Any) -> Any:
@@ -88,7 +92,8 @@ class Swizzle:
         if is_array(leaf):
             from flylab.layout.arrays import dtype_for, furthest
 
-            return leaf.astype(dtype_for(2 * max(furthest(leaf), 1 << self.base + self.bits + abs(self.shift))))
+            most = 2 * max(furthest(leaf), 1 << self.base + self.bits + abs(self.shift))
+            return leaf.astype(dtype_for(most), copy=False)
         return leaf
 
     def __str__(self) -> str:
@@ -153,7 +158,11 @@ class ComposedLayout:
 
     @property
     def shape(self) -> IntTuple:
-        """The shape of the coordinates, which is the inner layout's."""
+        """The shape of the coordinates, which is the inner layout's.
+
+        >>> ComposedLayout(Swizzle(1, 0, 1), 0, Layout((4, 8))).shape
+        (4, 8)
+        """
         return self.inner.shape
 
     def __call__(self, *coord: Any) -> Any:
@@ -162,10 +171,6 @@ class ComposedLayout:
 
     def _at(self, index: Any) -> Any:
         """What lies at an index or coordinate that the inner layout gives."""
-        if type(index) is not int and any([is_array(number) for number in leaves(index)]):
-            from flylab.layout.arrays import roomy
-
-            index = roomy(index, self.offset)
         place = add_coordinates(self.offset, index)
         return place if self.outer is None else self.outer(place)
 
@@ -226,6 +231,8 @@ class ComposedLayout:
 
 def make_composed_layout(outer: Any, *rest: Any) -> ComposedLayout:
     """outer(offset + inner(coord)), from (outer, inner) or (outer, offset, inner).
+
+    Raises LayoutError for other parts, as ComposedLayout does.
 
     >>> str(make_composed_layout(Swizzle(2, 3, 3), 16, Layout((64, 64), (64, 1))))
     'S<2,3,3> o 16 o (64,64):(64,1)'

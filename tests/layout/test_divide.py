@@ -15,9 +15,11 @@ from flylab.layout import (
     Swizzle,
     add_coordinates,
     complement,
+    composition,
     flat_divide,
     logical_divide,
     make_identity_layout,
+    make_layout,
     overcover,
     size,
     tiled_divide,
@@ -116,6 +118,9 @@ def test_an_int_is_the_layout_of_so_many(layout: Layout, extent: int) -> None:
         assert caught.value.message == error.message
         return
     assert logical_divide(layout, extent) == zipped_divide(layout, extent) == expected
+    # The short way of a tile that cuts through one mode at most gives the modes that the long way gives.
+    rest = complement(Layout(extent), size(layout))
+    assert expected == composition(layout, make_layout(Layout(extent), rest))
     assert brute.table(expected[0]) == [brute.extended(layout, i) for i in range(extent)]
 
 

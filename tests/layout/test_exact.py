@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from flylab.layout import (
     size,
 )
 from tests.layout import brute
+from tests.layout.refusal import at_once
 
 BIG = 2**62
 wide = st.sampled_from([0, 1, 2, 3, BIG - 1, BIG, 2 * BIG, 3 * BIG, 10**30]).flatmap(lambda s: st.sampled_from([s, -s]))
@@ -106,26 +106,6 @@ def test_the_wrapped_values_of_64_bits_by_example() -> None:
     assert Layout(2, 10**30).offsets().tolist() == [0, 10**30]
 
 
-def _at_once(call: Any) -> Any:
-    """The result or LayoutError of a call, which must come before a generous end: what hangs needs minutes or for ever.
-
-    The call has a thread of its own, so that a hang fails this test rather than the run.
-    """
-    found: list[Any] = []
-
-    def run() -> None:
-        try:
-            found.append(call())
-        except LayoutError as error:
-            found.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(60)
-    assert found, "it does not end"
-    return found[0]
-
-
 LARGE = Layout((2**40, 2), (1, 5))
 REFUSED = [
     (lambda: LARGE.offsets(), "2199023255552 numbers, and at most 16777216 are listed"),
@@ -140,20 +120,20 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_what_is_too_large_is_refused_at_once(make: Any, message: str) -> None:
-    error = _at_once(make)
+def test_what_is_too_large_is_refusedat_once(make: Any, message: str) -> None:
+    error = at_once(make)
     assert isinstance(error, LayoutError) and message in error.message and error.hint
 
 
 def test_what_is_large_and_can_be_decided_is_answered() -> None:
-    assert _at_once(lambda: same_map(LARGE, Layout((2**40, 2), (1, 6)))) is False
-    assert _at_once(lambda: same_map(LARGE, Layout(((2, 2**39), 2), ((1, 2), 5)))) is True
+    assert at_once(lambda: same_map(LARGE, Layout((2**40, 2), (1, 6)))) is False
+    assert at_once(lambda: same_map(LARGE, Layout(((2, 2**39), 2), ((1, 2), 5)))) is True
     whole = ComposedLayout(Swizzle(1, 0, 1), 0, LARGE)
-    assert _at_once(lambda: same_map(whole, ComposedLayout(Swizzle(1, 0, 1), 0, LARGE))) is True
+    assert at_once(lambda: same_map(whole, ComposedLayout(Swizzle(1, 0, 1), 0, LARGE))) is True
 
 
 def test_many_modes_are_counted_once_each() -> None:
     shape = (2,) * 3000
-    digits = _at_once(lambda: idx2crd(0b1011, shape))
+    digits = at_once(lambda: idx2crd(0b1011, shape))
     assert digits[:4] == (1, 1, 0, 1) and sum(digits) == 3 and len(digits) == 3000
-    assert _at_once(lambda: make_identity_layout((2,) + (1,) * 2999).offsets()).shape == (2, 3000)
+    assert at_once(lambda: make_identity_layout((2,) + (1,) * 2999).offsets()).shape == (2, 3000)

@@ -20,7 +20,7 @@ from flylab.layout import (
     size,
     zipped_divide,
 )
-from tests.layout import brute
+from tests.layout import brute, right
 from tests.layout.refusal import refuses
 
 
@@ -63,6 +63,26 @@ def test_left_inverse_leads_back_or_is_refused(layout: Layout) -> None:
     assert brute.injective(layout)
     for index in brute.table(layout):
         assert layout(inverse(index)) == index
+
+
+@given(brute.layouts(high=10))
+def test_right_inverse_is_the_longest_of_whole_modes(layout: Layout) -> None:
+    assert right.is_right_inverse(layout, right_inverse(layout))
+
+
+def test_of_modes_with_one_stride_the_one_that_leads_farther_is_taken() -> None:
+    # 4:1 ends at index 4, where no mode begins; 2:1 goes on with 8:2.
+    assert right_inverse(Layout((4, 8, 2), (1, 2, 1))) == Layout((2, 8), (32, 4))
+    assert right_inverse(Layout((2, 4), (1, 1))) == Layout(4, 2)
+
+
+def test_left_inverse_by_rounded_quotients_where_they_lead_back() -> None:
+    # 5 is no multiple of 2, and 5 // 2 = 2 all the same gives the digits of 0, 2, 5 and 7.
+    assert left_inverse(Layout((2, 2), (2, 5))) == Layout((2, 4), (0, 1))
+    assert [left_inverse(Layout((2, 2), (2, 5)))(i) for i in (0, 2, 5, 7)] == [0, 1, 2, 3]
+    for large in (2**40, 2**70):
+        with pytest.raises(LayoutError, match="does not start at a multiple"):
+            left_inverse(Layout((large, 2), (2, 2 * large + 1)))
 
 
 @given(brute.bijections(rank=2, most=24), brute.bijections(rank=2, most=24))

@@ -53,6 +53,16 @@ def test_text_and_repr_give_the_layout_back(layout: Layout) -> None:
 
 
 @given(brute.layouts(low=-40))
+def test_lists_and_numpy_integers_make_the_same_layout(layout: Layout) -> None:
+    def odd(value: Any) -> Any:
+        return list(map(odd, value)) if isinstance(value, tuple) else np.int64(value)
+
+    made = Layout(odd(layout.shape), odd(layout.stride))
+    assert made == layout and repr(made) == repr(layout)
+    assert {type(leaf) for leaf in (*_leaves(made.shape), *_leaves(made.stride))} == {int}
+
+
+@given(brute.layouts(low=-40))
 def test_size_and_cosize_are_counted(layout: Layout) -> None:
     indices = brute.table(layout)
     assert size(layout) == len(indices)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+import flylab.layout
 from flylab.errors import LayoutError
 from flylab.layout import (
     Layout,
@@ -22,6 +25,7 @@ from flylab.layout import (
     zipped_divide,
 )
 from tests.layout import brute
+from tests.layout.refusal import refuses
 
 
 def of(written: str) -> Layout:
@@ -101,3 +105,57 @@ def test_forms_and_meanings() -> None:
     assert idx2crd(70, of("(4,64):(64,1)")) == (1, 6)
     assert cosize(of("(4,4):(-1,4)")) == 3 + 12 + 1 and of("4:-2").offsets().tolist() == [0, -2, -4, -6]
     assert parse("S<3,3,3> o 0 o (64,64):(64,1)")((3, 5)) == (3 * 64 + 5) ^ (3 << 3)
+
+
+NEGATIVE = {
+    "composition with inner -1": lambda: composition(of("(4,8):(8,1)"), of("2:-1")),
+    "complement": lambda: complement(of("4:-1"), 12),
+    "left_inverse": lambda: left_inverse(of("(4,8):(-1,4)")),
+    "idx2crd": lambda: idx2crd(3, of("(4,8):(-1,4)")),
+    "divide by it": lambda: logical_divide(of("24:1"), of("4:-1")),
+    "product of it": lambda: flylab.layout.logical_product(of("4:-1"), of("3:1")),
+}
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_negative_strides_whose_meaning_is_not_clear_are_refused(name: str) -> None:
+    refuses(NEGATIVE[name], "negative")
+
+
+def test_negative_strides_whose_meaning_is_clear_are_followed() -> None:
+    assert str(logical_divide(of("8:-1"), (4,))) == "(4,2):(-1,-4)"
+    assert brute.table(logical_divide(of("8:-1"), (4,))) == list(range(0, -8, -1))
+    # A right inverse needs a coordinate for each index from 0 on: of a negative mode only index 0 has one.
+    assert str(right_inverse(of("(4,8):(-8,1)"))) == "8:4"
+
+
+CONSTRUCTED: list[tuple[Callable[[], object], str]] = [
+    (lambda: Layout((4, -8), (1, 4)), "negative extent -8"),
+    (lambda: Layout((4, 2.5), (1, 4)), "2.5 is not an integer"),
+    (lambda: Layout((4, True), (1, 4)), "True is not an integer"),
+    (lambda: Layout((4, 8), (1, (2, 4))), "do not nest alike"),
+    (lambda: Layout((4, 8), 1), "do not nest alike"),
+    (lambda: flylab.layout.make_shape(4, -8), "negative extent -8"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), CONSTRUCTED, ids=[message for _, message in CONSTRUCTED])
+def test_refused_at_construction(make: Callable[[], object], message: str) -> None:
+    refuses(make, message)
+
+
+def test_an_argument_that_is_a_layout_divides_the_whole() -> None:
+    whole = of("(12,32):(1,12)")
+    assert str(zipped_divide(whole, of("(4,8):(1,4)"))) == "((4,8),12):((1,4),32)"
+    assert str(zipped_divide(whole, (4, 8))) == "((4,8),(3,4)):((1,12),(4,96))"
+
+
+# These take anything, and refuse nothing.
+REFUSE_NOTHING = {"is_layout", "text", "tile_text", "Explanation", "Step"}
+
+
+@pytest.mark.parametrize("name", flylab.layout.__all__)
+def test_every_public_function_says_what_it_refuses_and_has_an_example(name: str) -> None:
+    written = inspect.getdoc(getattr(flylab.layout, name)) or ""
+    assert ">>>" in written
+    assert ("LayoutError" in written) == (name not in REFUSE_NOTHING)
