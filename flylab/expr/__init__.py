@@ -82,7 +82,7 @@ from flylab.expr.views import (
     zipped_divide,
 )
 from flylab.expr.views import slice_view as slice
-from flylab.layout import ComposedLayout, E, Layout, Swizzle
+from flylab.layout import Basis, ComposedLayout, E, Layout, Swizzle
 
 # The layout algebra under its own names, on known layouts and on those of the device; a tensor stands for its layout.
 LAYOUT_NAMES = """
@@ -95,6 +95,7 @@ LAYOUT_NAMES = """
     make_layout_like recast_layout tile_to_shape
 """.split()
 globals().update({name: traced(getattr(_layout, name)) for name in LAYOUT_NAMES})
+get_ = globals()["get"]  # the published name
 
 
 for _name, _function in (("slice", slice), ("max", max), ("min", min)):

@@ -11,6 +11,7 @@ from flylab.expr.emit import fly, mlir_type
 from flylab.expr.numeric import CLASSES
 from flylab.expr.operators import refuse
 from flylab.expr.state import Owned
+from flylab.layout import ComposedLayout
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import runtime_leaves
 
@@ -61,13 +62,16 @@ class LayoutValue(Owned):
         return traced(crd2idx)(coord[0] if len(coord) == 1 else coord, self)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._ask("get", index)
+        """The mode at an index; of a coordinate tensor the element at a coordinate."""
+        facts = self.form.value()
+        tensor = isinstance(facts, ComposedLayout) and facts.is_coordinate_tensor
+        return self(index) if tensor else self._ask("get", index)
 
     def __len__(self) -> int:
         return int(self._ask("rank"))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self[i] for i in range(len(self))])
+        return iter([self._ask("get", i) for i in range(len(self))])
 
     def __str__(self) -> str:
         return str(self.form)

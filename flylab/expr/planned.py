@@ -9,7 +9,7 @@ from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    Align apply_swizzle Arena Array assume atom_set_value atomic_add atomic_and atomic_max atomic_min atomic_or
+    Align apply_swizzle Arena Array atom_set_value atomic_add atomic_and atomic_max atomic_min atomic_or
     atomic_sub atomic_xor ballot BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS
     BufferCopyLDS128b BufferCopyLDS32b cdna3 cdna4 cmpf cmpi constant constant_vector copy_atom_call CopyAtom
     ds_bpermute empty_like fastmath FastMathFlags full full_like gather gemm get_buffer_rsrc get_dyn_shared

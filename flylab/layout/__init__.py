@@ -87,21 +87,21 @@ from flylab.layout.products import (
     zipped_product,
 )
 from flylab.layout.recast import recast_layout
+from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.swizzle import ComposedLayout, Swizzle, make_composed_layout
 
 __all__ = [
-    "Basis", "ComposedLayout", "E", "Explanation", "Layout", "Step", "Swizzle", "add_coordinates", "append",
-    "as_int", "as_int_tuple", "as_shape", "blocked_product", "ceil_div", "coalesce", "complement", "composition",
-    "composed_get_inner", "composed_get_offset", "composed_get_outer",
-    "congruent", "coordinates_of", "coprofile", "coshape", "cosize", "crd2idx", "depth", "dice", "elem_less",
-    "equal", "explain", "filter", "flat_divide", "flat_product", "get", "get_1d_coord", "get_flat_coord",
-    "get_leaves", "get_scalar", "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add",
-    "int_tuple_div", "int_tuple_mod", "int_tuple_mul", "int_tuple_product", "int_tuple_product_each",
-    "int_tuple_product_like", "int_tuple_sub", "is_layout", "leaves", "left_inverse", "logical_divide",
-    "logical_product", "make_composed_layout", "make_coord", "make_fragment_layout_like", "make_identity_layout",
-    "make_int_tuple", "make_layout", "make_layout_like", "make_layout_tv", "make_ordered_layout", "make_shape",
-    "make_stride", "make_tile", "make_view", "overcover", "parse", "prepend", "product", "raked_product", "rank",
-    "recast_layout", "right_inverse", "same_map", "select", "shape_div", "size", "slice", "slice_and_offset",
-    "take", "text", "tile_text", "tile_to_shape", "tiled_divide", "tiled_product", "zipped_divide",
-    "zipped_product",
+    "Basis", "ComposedLayout", "E", "Explanation", "Layout", "RuntimeInt", "Step", "Swizzle", 
+    "add_coordinates", "append", "as_int", "as_int_tuple", "as_shape", "blocked_product", "ceil_div", "coalesce",
+    "complement", "composed_get_inner", "composed_get_offset", "composed_get_outer", "composition", "congruent",
+    "coordinates_of", "coprofile", "coshape", "cosize", "crd2idx", "depth", "dice", "elem_less", "equal", "explain",
+    "filter", "flat_divide", "flat_product", "get", "get_1d_coord", "get_flat_coord", "get_leaves", "get_scalar",
+    "get_shape", "get_stride", "group", "has_none", "idx2crd", "int_tuple_add", "int_tuple_div", "int_tuple_mod",
+    "int_tuple_mul", "int_tuple_product", "int_tuple_product_each", "int_tuple_product_like", "int_tuple_sub",
+    "is_layout", "leaves", "left_inverse", "logical_divide", "logical_product", "make_composed_layout",
+    "make_coord", "make_fragment_layout_like", "make_identity_layout", "make_int_tuple", "make_layout",
+    "make_layout_like", "make_layout_tv", "make_ordered_layout", "make_shape", "make_stride", "make_tile",
+    "make_view", "overcover", "parse", "prepend", "product", "raked_product", "rank", "recast_layout",
+    "right_inverse", "same_map", "select", "shape_div", "size", "slice", "slice_and_offset", "take", "text",
+    "tile_text", "tile_to_shape", "tiled_divide", "tiled_product", "zipped_divide", "zipped_product",
 ]

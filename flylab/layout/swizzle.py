@@ -188,8 +188,19 @@ class ComposedLayout:
         known = all([type(number) is int for number in leaves(self.offset)])
         return known and (not isinstance(self.outer, ComposedLayout) or self.outer.is_static)
 
-    def __getitem__(self, index: int) -> ComposedLayout:
-        return self.with_inner(self.inner[index])
+    @property
+    def is_coordinate_tensor(self) -> bool:
+        """Whether it gives coordinates, and has no outer part: a tensor whose elements are their own places.
+
+        >>> from flylab.layout import make_identity_layout
+        >>> ComposedLayout(None, (0, 8), make_identity_layout((4, 8))).is_coordinate_tensor
+        True
+        """
+        return self.outer is None and isinstance(self.offset, tuple)
+
+    def __getitem__(self, index: Any) -> Any:
+        """The mode at an index; of a coordinate tensor the element at a coordinate, as of every tensor."""
+        return self(index) if self.is_coordinate_tensor else self.with_inner(self.inner[index])
 
     def __iter__(self) -> Iterator[ComposedLayout]:
         return map(self.with_inner, self.inner)

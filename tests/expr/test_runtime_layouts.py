@@ -283,7 +283,7 @@ def test_a_grid_from_a_layout_and_predicates_from_a_coordinate_tensor() -> None:
         @flyc.kernel
         def k(out: fx.Tensor, m, n):
             tiles = fx.zipped_divide(fx.make_view((0, 0), fx.make_identity_layout((m, n))), (4, 16))
-            row, column = fx.slice(tiles, (None, fx.block_idx.x))((fx.thread_idx.x // 16, fx.thread_idx.x % 16))
+            row, column = fx.slice(tiles, (None, fx.block_idx.x))[fx.thread_idx.x // 16, fx.thread_idx.x % 16]
             inside = fx.elem_less((row, column), (m, n))
             out[inside.select(row, 0), inside.select(column, 0)] = inside.select(row * 100 + column, 0)
 
