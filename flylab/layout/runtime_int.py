@@ -45,7 +45,8 @@ class RuntimeInt:
     """The number that this one was before more was known of it: itself, or an earlier one of the same value."""
 
     def __init__(self, low: int = 0, high: int | None = None, divisor: int = 1, bits: int = 32):
-        if bits not in MOST or not all([type(number) is int for number in (low, divisor, high or 0)]):
+        given = (low, divisor, bits, 0 if high is None else high)
+        if not all([type(number) is int for number in given]) or bits not in MOST:
             raise LayoutError(f"a runtime integer of {bits!r} bits from {low!r} to {high!r}, a multiple of {divisor!r}",
                               hint="give ints, and 32 or 64 bits")
         high = MOST[bits] if high is None else high
