@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from flylab.errors import LayoutError
-from flylab.layout import ComposedLayout
-from flylab.layout.int_tuple import text
+from flylab.layout import ComposedLayout, Layout
+from flylab.layout.int_tuple import has_runtime, text
 from flylab.viz.frame import LARGEST, Frame
 from flylab.viz.scene import Facet, Relation, Scene, heading
 from flylab.viz.view import Bundle, View
@@ -93,6 +93,10 @@ def _frame(L: Any) -> Frame:
     if isinstance(L, ComposedLayout) and not L.is_static:
         raise LayoutError(f"the offset of {L} is known only while its kernel runs",
                           hint="draw its inner layout: viz.layout(L.inner)")
+    plain = L.inner if isinstance(L, ComposedLayout) else L
+    if isinstance(plain, Layout) and has_runtime((plain.shape, plain.stride)):
+        raise LayoutError(f"the layout {L} has numbers that are known only while its kernel runs",
+                          hint="draw it with numbers in their place: viz.layout(Layout(shape, stride))")
     frame = Frame.of(shape)
     if not frame.size:
         raise LayoutError(f"the layout {L} has no elements to draw")

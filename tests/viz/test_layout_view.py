@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import flylab.compiler as flyc
 from flylab import viz
 from flylab.errors import LayoutError
-from flylab.layout import Layout, Swizzle, make_composed_layout, make_identity_layout, make_view
+from flylab.layout import Layout, Swizzle, make_composed_layout, make_identity_layout, make_view, parse
 from flylab.layout.int_tuple import text
 from flylab.viz.frame import ELEMENTS, Frame, ends
 from flylab.viz.grid import Grid
@@ -129,6 +129,9 @@ def test_a_coordinate_tensor_shows_the_coordinates_of_the_whole() -> None:
 
 def test_a_runtime_offset_is_refused_and_a_bare_layout_of_one_shows_its_text() -> None:
     tensor = make_view((0, Opaque(1, [])), make_identity_layout((3, 5)))
+    with pytest.raises(LayoutError, match="numbers that are known only while its kernel runs") as caught:
+        viz.layout(parse("S<1,0,1> o 0 o (?,4):(4,1)"))
+    assert "with numbers in their place" in str(caught.value)
     with pytest.raises(LayoutError, match="is known only while its kernel runs") as caught:
         viz.layout(tensor)
     assert caught.value.hint == "draw its inner layout: viz.layout(L.inner)"
