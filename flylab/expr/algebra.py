@@ -94,7 +94,6 @@ class Arguments:
     def __init__(self, args: tuple[Any, ...]):
         self.args = args
         self.number: dict[int, Numeric] = {}
-        self._facts: dict[Any, RuntimeInt] = {}
         self.facts = [self._known(arg) for arg in args]
 
     def _known(self, arg: Any) -> Any:
@@ -104,8 +103,8 @@ class Arguments:
             return arg.form.value()
         if not isinstance(arg, Numeric):
             return arg
-        # One number given twice is one number: the stride that is also an extent cannot be negative.
-        facts = self._facts.setdefault(arg.value, facts_of(arg))
+        # A number given twice is two leaves, as in the types from which the lowering decides.
+        facts = facts_of(arg)
         self.number[id(facts)] = arg
         return facts
 
