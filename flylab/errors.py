@@ -47,6 +47,10 @@ class LayoutError(FlylabError, ValueError):
     """A layout that cannot exist, or an operation that no layout can represent."""
 
 
+class Undecided(LayoutError):
+    """What an operation on layouts has to decide hangs on a number that is known only while the kernel runs."""
+
+
 class TraceError(FlylabError):
     """A kernel that cannot be traced: its Python does something that has no meaning on the device."""
 

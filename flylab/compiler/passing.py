@@ -66,7 +66,7 @@ def passed(parameter: Parameter, value: Any) -> Passed:
     name = parameter.name
     if isinstance(value, Tensor) and value.is_runtime and parameter.kind in (TENSOR, INFERRED):
         return _tensor(name, value)
-    if isinstance(value, (LayoutValue, tuple)) and is_runtime(value) and parameter.kind == INFERRED:
+    if isinstance(value, (LayoutValue, tuple, list)) and is_runtime(value) and parameter.kind == INFERRED:
         return _tree(name, value)
     return Passed(name, [_argument(parameter, value)])
 
@@ -85,13 +85,13 @@ def _tree(name: str, value: Any) -> Passed:
         form = value.form
         return Passed(name, [_slot(name, number) for number in value.numbers()],
                       lambda values: LayoutValue.of(form, values))
-    if not isinstance(value, tuple):
+    if not isinstance(value, (tuple, list)):
         return Passed(name, [_slot(name, value)]) if is_runtime(value) else Passed(name, [], lambda values: value)
     parts = [_tree(f"{name}.{i}", each) for i, each in enumerate(value)]
 
-    def together(values: list[Any]) -> tuple[Any, ...]:
+    def together(values: list[Any]) -> Any:
         rest = iter(values)
-        return tuple([part.made([next(rest) for _ in part.slots]) for part in parts])
+        return type(value)([part.made([next(rest) for _ in part.slots]) for part in parts])
 
     return Passed(name, [slot for part in parts for slot in part.slots], together)
 
@@ -126,7 +126,8 @@ def _argument(parameter: Parameter, value: Any) -> tuple[HostArgument, Any]:
         if isinstance(value, Tensor) or is_runtime(value):
             raise TraceError(
                 f"'{parameter.name}' is a Constexpr, and gets a value only known on the device",
-                hint=f"declare it fx.Int32 in the kernel, or fx.Constexpr in the launcher: {parameter}",
+                hint="leave out its annotation" if isinstance(value, (LayoutValue, tuple, list)) else
+                f"declare it fx.Int32 in the kernel, or fx.Constexpr in the launcher: {parameter}",
             )
         constant = value.value if isinstance(value, Numeric) else value
         parameter.check_constant(constant)

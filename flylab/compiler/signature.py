@@ -13,6 +13,7 @@ from flylab.expr.numeric import Numeric
 from flylab.expr.promotion import integer_range, promote
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Constexpr, Stream
+from flylab.layout import ComposedLayout, Layout
 from flylab.places import SourceLine
 
 TENSOR, NUMBER, CONSTEXPR, STREAM, INFERRED = "tensor", "number", "constexpr", "stream", "inferred"
@@ -101,6 +102,8 @@ class Signature:
                 return Parameter(parameter.name, STREAM)
             if issubclass(annotation, Numeric) and hasattr(annotation, "dtype"):
                 return Parameter(parameter.name, NUMBER, annotation)
+            if issubclass(annotation, (Layout, ComposedLayout, tuple, list)):
+                return Parameter(parameter.name, INFERRED)  # known, or with runtime numbers: the value tells
         raise TraceError(
             f"parameter '{parameter.name}' of '{self.function.__name__}' is annotated {annotation!r}",
             where=self.where(),

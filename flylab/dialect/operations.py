@@ -46,7 +46,7 @@ ALGEBRA = {
     "coalesce": "layout profile*", "filter": "layout", "composition": "outer inner", "complement": "layout target*",
     "right_inverse": "layout", "left_inverse": "layout", "recast_layout": "layout old_bits new_bits",
     "logical_divide": "layout tiler", "zipped_divide": "layout tiler", "tiled_divide": "layout tiler",
-    "flat_divide": "layout tiler",
+    "flat_divide": "layout tiler", "overcover": "layout divisor",
     "logical_product": "block tiler", "zipped_product": "block tiler", "tiled_product": "block tiler",
     "flat_product": "block tiler", "blocked_product": "block tiler", "raked_product": "block tiler",
     "tile_to_shape": "block shape order*",
@@ -73,7 +73,7 @@ OPERATIONS = {
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
         Operation(
             "make_buffer_ptr",
-            ("iterator",),
+            ("iterator", "num_records*"),
             ("buffer",),
             ("num_records",),
             meaning="a pointer behind a buffer descriptor, which bounds it to num_records bytes",

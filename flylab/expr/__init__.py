@@ -92,7 +92,7 @@ LAYOUT_NAMES = """
     raked_product take group append prepend ceil_div shape_div coshape coprofile filter get_1d_coord
     get_flat_coord get_leaves get_scalar has_none int_tuple_product int_tuple_product_each int_tuple_product_like
     make_composed_layout composed_get_inner composed_get_offset composed_get_outer make_fragment_layout_like
-    make_layout_like recast_layout tile_to_shape
+    make_layout_like overcover recast_layout tile_to_shape
 """.split()
 globals().update({name: traced(getattr(_layout, name)) for name in LAYOUT_NAMES})
 get_ = globals()["get"]  # the published name

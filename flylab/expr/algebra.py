@@ -14,7 +14,8 @@ from math import lcm
 from typing import Any
 
 from flylab.dialect.types import INT_TUPLE, Algebra
-from flylab.errors import LayoutError, NotSupportedError, TraceError
+from flylab.dtypes import BOOL
+from flylab.errors import NotSupportedError, TraceError, Undecided
 from flylab.expr.emit import fly, mlir_type
 from flylab.expr.layout_value import LayoutValue, leaves_of, number, of_one_width
 from flylab.expr.location import name_of
@@ -22,7 +23,7 @@ from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
 from flylab.expr.promotion import plain
 from flylab.expr.tensor import Tensor
 from flylab.layout import ComposedLayout, Layout
-from flylab.layout.runtime_int import MOST, RuntimeInt, Undecided, is_number
+from flylab.layout.runtime_int import MOST, RuntimeInt, is_number
 from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
 
 
@@ -49,12 +50,8 @@ def traced(rule: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(rule)
     def function(*args: Any, **named: Any) -> Any:
         if named:
-            bound = signature.bind(*args, **named)
-            bound.apply_defaults()
-            args = bound.args
+            args = _positional(signature, args, named)
         args = tuple([known(arg) for arg in args])
-        while args and args[-1] is None and len(args) > 1:
-            args = args[:-1]
         if not any(map(is_runtime, args)):
             return rule(*args)
         return apply(rule, args)
@@ -62,14 +59,22 @@ def traced(rule: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def _positional(signature: inspect.Signature, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+    """All arguments by position, without the defaults at the end."""
+    bound = signature.bind(*args, **named)
+    given = [list(signature.parameters).index(name) for name in bound.arguments]
+    bound.apply_defaults()
+    return bound.args[:max(given) + 1] if max(given) < len(signature.parameters) - 1 else bound.args
+
+
 def known(arg: Any) -> Any:
     """An argument with its static fx numbers as Python's, tensors as their layouts, and lists as tuples."""
     if isinstance(arg, (tuple, list)):
         return tuple([known(each) for each in arg])
     if isinstance(arg, Numeric):
-        if arg.dtype.is_float:
-            raise TraceError(f"{name_of(arg, 'a number')} in a layout is a {arg.dtype}, and layouts hold integers",
-                             hint="convert it: fx.Int32(x)")
+        if arg.dtype.is_float or arg.dtype.kind == BOOL or arg.dtype.bits > 64:
+            raise TraceError(f"{name_of(arg, 'a number')} in a layout is a {arg.dtype}, and layouts hold integers of "
+                             "at most 64 bits", hint="convert it: fx.Int32(x)")
         return arg.value if arg.is_static else arg
     if is_mlir_value(arg):
         return CLASSES["Int64" if str(arg.type) == "i64" else "Int32"](arg)
@@ -79,13 +84,16 @@ def known(arg: Any) -> Any:
 def apply(rule: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """`rule` of arguments that hold runtime numbers: its result, of which runtime parts are values of the device."""
     call = Arguments(args)
-    name = rule.__name__
+    return call.returned(rule.__name__, decided(rule, *call.facts))
+
+
+def decided(rule: Callable[..., Any], *facts: Any) -> Any:
+    """`rule` of facts; a decision that they do not allow is refused with the call that needs it."""
     try:
-        result = rule(*call.facts)
+        return rule(*facts)
     except Undecided as error:
-        shown = ", ".join(str(Algebra.of(each)) for each in call.facts)
-        raise LayoutError(f"{name}({shown}): {error.message}", hint=error.hint) from None
-    return call.returned(name, result)
+        shown = ", ".join(str(Algebra.of(each)) for each in facts)
+        raise Undecided(f"{rule.__name__}({shown}): {error.message}", hint=error.hint) from None
 
 
 class Arguments:
@@ -93,19 +101,21 @@ class Arguments:
 
     def __init__(self, args: tuple[Any, ...]):
         self.args = args
-        self.number: dict[int, Numeric] = {}
+        self.given: dict[int, Any] = {}
+        """The number, or layout, of which these are the facts."""
         self.facts = [self._known(arg) for arg in args]
 
     def _known(self, arg: Any) -> Any:
         if isinstance(arg, tuple):
             return tuple([self._known(each) for each in arg])
         if isinstance(arg, LayoutValue):
-            return arg.form.value()
-        if not isinstance(arg, Numeric):
+            facts = arg.form.value()
+        elif isinstance(arg, Numeric):
+            # A number given twice is two leaves, as in the types from which the lowering decides.
+            facts = facts_of(arg)
+        else:
             return arg
-        # A number given twice is two leaves, as in the types from which the lowering decides.
-        facts = facts_of(arg)
-        self.number[id(facts)] = arg
+        self.given[id(facts)] = arg
         return facts
 
     def operands(self) -> list[Any]:
@@ -113,13 +123,20 @@ class Arguments:
         return [operand(arg, facts) for arg, facts in zip(self.args, self.facts, strict=True)]
 
     def returned(self, name: str, result: Any) -> Any:
-        """The result with values for its runtime leaves: numbers that were given as they are, else an operation's."""
-        leaves = runtime_leaves(result)
-        if not leaves:
+        """The result with values for its runtime leaves: what was given as it is, else an operation's."""
+        if not runtime_leaves(result):
             return result
-        if isinstance(result, (tuple, RuntimeInt)) and all(id(leaf.origin) in self.number for leaf in leaves):
-            return map_runtime(lambda leaf: self.number[id(leaf.origin)], result)
-        return emitted(name, self.operands(), result)
+        try:
+            return self._put_together(result)
+        except KeyError:
+            return emitted(name, self.operands(), result)
+
+    def _put_together(self, result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple([self._put_together(each) for each in result])
+        if isinstance(result, RuntimeInt):
+            return self.given[id(result.origin)]
+        return self.given[id(result)] if runtime_leaves(result) else result
 
 
 def operand(arg: Any, facts: Any) -> Any:
@@ -172,6 +189,11 @@ def assume(value: Any, *, div: int = 1, low: int | None = None, high: int | None
     hold.
     """
     given = known(value)
+    for what, fact in (("div", div), ("low", low), ("high", high)):
+        if fact is not None and type(fact) is not int or what == "div" and div < 1:
+            raise TraceError(f"assume({what}={fact!r})", hint="give ints known while tracing; a divisor is 1 or more")
+    if div == 1 and low is None and high is None:
+        raise TraceError("assume says nothing of its number", hint="say what is known: fx.assume(n, div=8, low=1)")
     if isinstance(given, int):
         if given % div or (low is not None and given < low) or (high is not None and given > high):
             raise TraceError(f"assume({given}, div={div}, low={low}, high={high}) does not hold",

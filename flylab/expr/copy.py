@@ -8,10 +8,11 @@ from flylab.atoms import CopyAtom, CopyOp, copy_op
 from flylab.dialect.types import MemRef
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import fly
+from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import numeric_class
 from flylab.expr.state import require_kernel
-from flylab.expr.tensor import Tensor
+from flylab.expr.tensor import Tensor, elements
 from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.expr.views import make_layout
 from flylab.layout import Layout, coalesce, cosize, size
@@ -67,7 +68,10 @@ def make_copy_atom(copy_op_type: CopyOp, elem_type: Any) -> CopyAtom:
 def make_rmem_tensor(shape_or_layout: Any, dtype: Any) -> Tensor:
     """A tensor in this thread's registers, not initialised. A shape is laid out compactly, first mode fastest."""
     require_kernel("make_rmem_tensor")
-    layout = shape_or_layout if isinstance(shape_or_layout, Layout) else make_layout(shape_or_layout)
+    layout = shape_or_layout if isinstance(shape_or_layout, (Layout, LayoutValue)) else make_layout(shape_or_layout)
+    if isinstance(layout, LayoutValue):
+        raise TraceError(f"make_rmem_tensor({layout}): registers need extents and strides that are known while tracing",
+                         hint="give a tile of known extents: fx.make_rmem_tensor((4, 8), dtype)")
     if size(layout) < 1 or not 1 <= cosize(layout) <= MAX_VECTOR:
         raise TraceError(
             f"make_rmem_tensor: {layout} has {cosize(layout)} elements, a thread holds 1 to {MAX_VECTOR} in registers",
@@ -129,15 +133,17 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> 
     names = [name_of(_tensor(t, "fx.copy"), which) for t, which in ((src, "the source"), (dst, "the destination"))]
     for tensor, name in zip((src, dst), names, strict=True):
         _check_side(copy_atom, tensor, name)
-    if size(src.layout) != size(dst.layout):
+    counts = [elements(tensor, "fx.copy") for tensor in (src, dst)]
+    if counts[0] != counts[1]:
         raise TraceError(
-            f"{names[0]} {src.layout} has {size(src.layout)} elements, {names[1]} {dst.layout} {size(dst.layout)}",
+            f"{names[0]} {src.spec.layout} has {counts[0]} elements, {names[1]} {dst.spec.layout} {counts[1]}",
             hint="a copy needs as many elements on both sides",
         )
-    atoms = size(src.layout) // copy_atom.num_values
+    atoms = counts[0] // copy_atom.num_values
     if atoms > MAX_VECTOR:
         raise TraceError(
-            f"one copy of {atoms} atoms by each thread ({names[0]} {src.layout}), and at most {MAX_VECTOR} are done",
+            f"one copy of {atoms} atoms by each thread ({names[0]} {src.spec.layout}), and at most {MAX_VECTOR} are "
+            "done",
             hint="divide the tensors into tiles and slice one for each thread first",
         )
     fly("copy", [src.value, dst.value], atom=copy_atom)
@@ -159,10 +165,12 @@ def _check_side(atom: CopyAtom, tensor: Tensor, name: str) -> None:
             f"{name} is in {tensor.space} memory, which {atom.op} does not reach",
             hint="make it a buffer tensor: fx.rocdl.make_buffer_tensor(tensor)",
         )
-    values = first_mode(tensor.layout)
+    elements(tensor, "fx.copy")
+    values = first_mode(tensor.spec.layout)
     if size(values) % atom.num_values:
         raise TraceError(
-            f"{name} {tensor.layout} has {size(values)} elements in its first mode, the atom moves {atom.num_values}",
+            f"{name} {tensor.spec.layout} has {size(values)} elements in its first mode, the atom moves "
+            f"{atom.num_values}",
             hint=f"use an atom of {size(values) * atom.dtype.bits} bits, or divide the tensor by {atom.num_values}",
         )
     run = coalesce(values)
@@ -170,7 +178,7 @@ def _check_side(atom: CopyAtom, tensor: Tensor, name: str) -> None:
     consecutive = size(fastest) if fastest.stride == 1 else 1
     if atom.num_values > 1 and consecutive % atom.num_values:
         raise TraceError(
-            f"{name} {tensor.layout}: the atom moves {atom.num_values} consecutive elements, and here only "
+            f"{name} {tensor.spec.layout}: the atom moves {atom.num_values} consecutive elements, and here only "
             f"{consecutive} are (the stride of its first mode is {fastest.stride})",
             hint=f"use an atom of {consecutive * atom.dtype.bits} bits, or a layout whose first mode has stride 1",
         )

@@ -73,6 +73,19 @@ class LayoutValue(Owned):
     def __iter__(self) -> Iterator[Any]:
         return iter([self._ask("get", i) for i in range(len(self))])
 
+    def __eq__(self, other: object) -> bool:
+        if other is self:
+            return True
+        raise TraceError(f"whether the layouts {self} and {other} are equal is known only on the device",
+                         hint="compare numbers of the device: fx.equal(a.shape, b.shape)")
+
+    __hash__ = object.__hash__
+
+    @property
+    def overcover(self) -> Any:
+        """Refused: the operation that gives it is `fx.overcover(layout, divisor)`."""
+        raise TraceError(f"the overcover of {self} is not kept", hint="ask for it: fx.overcover(layout, divisor)")
+
     def __str__(self) -> str:
         return str(self.form)
 

@@ -11,16 +11,25 @@ from functools import reduce, wraps
 from typing import Any
 
 from flylab import layout as rules
+from flylab.errors import LayoutError, TraceError
 from flylab.expr.algebra import is_runtime, known
-from flylab.layout.int_tuple import leaves, map_leaves
+from flylab.expr.numeric import CLASSES, Numeric, compare
+from flylab.layout.int_tuple import leaves, map_leaves, text
+
+WRAPS = "Runtime leaves follow the rules of their number formats, as `a + b` does: they wrap."
 
 
 def _leafwise(rule: Callable[..., Any], symbol: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     @wraps(rule)
     def function(a: Any, b: Any) -> Any:
         a, b = known(a), known(b)
-        return map_leaves(symbol, a, b) if is_runtime(a) or is_runtime(b) else rule(a, b)
+        if not is_runtime(a) and not is_runtime(b):
+            return rule(a, b)
+        if symbol in (operator.floordiv, operator.mod) and 0 in [leaf for leaf in leaves(b) if type(leaf) is int]:
+            raise LayoutError(f"{rule.__name__} divides by {text(b)}, which holds a 0", hint="divide by other numbers")
+        return map_leaves(symbol, a, b)
 
+    function.__doc__ = f"{rule.__doc__}\n    {WRAPS}"
     return function
 
 
@@ -39,10 +48,25 @@ def _everywhere(rule: Callable[..., Any], symbol: Callable[[Any, Any], Any]) -> 
             return rule(a, b)
         if symbol is operator.eq and not rules.congruent(a, b):
             return False
-        return reduce(operator.and_, leaves(map_leaves(symbol, a, b)))
+        found = list(leaves(map_leaves(symbol, a, b)))
+        if False in [each for each in found if isinstance(each, bool)]:
+            return False
+        return reduce(operator.and_, found)
 
     return function
 
 
-elem_less = _everywhere(rules.elem_less, operator.lt)
+def _less(a: Any, b: Any) -> Any:
+    """a < b by value: a negative number is less than an unsigned one."""
+    signs = {number.dtype.signed for number in (a, b) if isinstance(number, Numeric)} | {
+        True for number in (a, b) if type(number) is int and number < 0}
+    if len(signs) == 1:
+        return a < b
+    if any([number.dtype.bits > 32 for number in (a, b) if isinstance(number, Numeric) and not number.dtype.signed]):
+        raise TraceError(f"elem_less of {a!r} and {b!r}: no format holds the values of both",
+                         hint="convert one of them: .to(fx.Int64)")
+    return compare("<", CLASSES["Int64"](a), CLASSES["Int64"](b))
+
+
+elem_less = _everywhere(rules.elem_less, _less)
 equal = _everywhere(rules.equal, operator.eq)

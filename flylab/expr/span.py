@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.layout import Layout, get_leaves
-from flylab.layout.runtime_int import RuntimeInt
+from flylab.layout.runtime_int import RuntimeInt, last
 
 LEAST, MOST = -(2**31), 2**31 - 1
 
@@ -57,5 +57,7 @@ def extent(layout: Layout) -> Span:
     """
     total = Span(0, 0)
     for size, stride in zip(get_leaves(layout.shape), get_leaves(layout.stride), strict=True):
-        total = total + Span(0, max(size - 1, 0)) * stride
+        if size != 0:
+            furthest = Span.of(last(size) * stride)
+            total = total + Span(min(furthest.low, 0), max(furthest.high, 0), furthest.fits)
     return total

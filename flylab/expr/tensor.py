@@ -192,9 +192,8 @@ def moved_reach(before: Span, offset: Span, layout: Layout, spec: Ptr | MemRef, 
     return Span(after.low, after.high, inside and offset.fits)
 
 
-def _elements(tensor: Tensor, use: str) -> int:
-    if current_kernel() is None:
-        require_kernel(f"{use} of {name_of(tensor, 'a tensor')}")
+def elements(tensor: Tensor, use: str) -> int:
+    """How many elements a tensor has. Raises `TraceError` where that is known only on the device."""
     count = size(tensor.spec.layout)
     if not isinstance(count, int):
         raise TraceError(
@@ -202,6 +201,13 @@ def _elements(tensor: Tensor, use: str) -> int:
             "the device",
             hint="divide it into tiles of known extents, and slice one for each thread",
         )
+    return count
+
+
+def _elements(tensor: Tensor, use: str) -> int:
+    if current_kernel() is None:
+        require_kernel(f"{use} of {name_of(tensor, 'a tensor')}")
+    count = elements(tensor, use)
     if count > MAX_VECTOR:
         raise TraceError(
             f"{use} of a tensor {tensor.spec.layout}: {count} elements in one thread",

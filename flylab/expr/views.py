@@ -6,8 +6,8 @@ from typing import Any
 
 from flylab import layout as rules
 from flylab.dialect.types import MemRef, Ptr
-from flylab.errors import LayoutError, NotSupportedError, TraceError
-from flylab.expr.algebra import Arguments, is_runtime, known, operand, traced
+from flylab.errors import LayoutError, NotSupportedError, TraceError, Undecided
+from flylab.expr.algebra import Arguments, decided, is_runtime, known, operand, traced
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
@@ -16,6 +16,7 @@ from flylab.expr.numeric import CLASSES, Numeric, interval
 from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import Layout, size, text
+from flylab.layout.layout import has_basis
 
 
 def _divide(kind: str) -> Any:
@@ -27,7 +28,7 @@ def _divide(kind: str) -> Any:
             return on_layouts(layout, divisor)
         call = Arguments((known(divisor),))
         spec = layout.spec
-        result = rule(layout.facts(), *call.facts)
+        result = decided(rule, layout.facts(), *call.facts)
         tiles = fly(kind, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
         return Tensor(tiles, layout.reach)
 
@@ -62,6 +63,8 @@ def slice_view(source: Any, coord: Any) -> Any:
     call = Arguments((coord,))
     try:
         rest, moved = rules.slice_and_offset(layout, call.facts[0])
+    except Undecided:
+        raise
     except LayoutError:
         modes = len(layout)
         raise TraceError(
@@ -114,10 +117,12 @@ def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
             _check_bounds(source, inner, mode)
         return
     count = size(shape)
-    if isinstance(coord, int) and isinstance(count, int) and not 0 <= coord < count:
+    outside = isinstance(coord, int) and (coord < 0 or isinstance(count, int) and coord >= count)
+    if outside:
+        last = f"{count - 1}; the last is {count - 1}" if isinstance(count, int) else "the extent less 1"
         raise TraceError(
             f"coordinate {coord} of {name_of(source, 'a tensor')} {source.spec.layout}, in a mode of {count}",
-            hint=f"coordinates go from 0 to {count - 1}; the last is {count - 1}, not -1",
+            hint=f"coordinates go from 0 to {last}, not -1",
         )
 
 
@@ -131,7 +136,9 @@ def make_layout(shape: Any, stride: Any = None, *more: Any) -> Any:
     Extents and strides may be numbers of the device; such an extent is taken to be 1 or more.
     """
     args = [known(arg) for arg in (shape, stride, *more)]
-    if is_runtime(args[2:]):
+    if stride is None and not more:
+        args = args[:1]
+    if len(args) > 2 and is_runtime(args):
         joined = make_layout(*args[:2])
         for mode in args[2:]:
             joined = _append(joined, mode)
@@ -188,6 +195,9 @@ def make_view(iterator: Any, layout: Any) -> Any:
             f"make_view with {layout} (a {type(facts).__name__}): this version of flylab has plain layouts in memory",
             hint="use fx.make_layout(shape, stride)",
         )
+    if has_basis(facts.stride):
+        raise TraceError(f"make_view of a pointer with {layout}, which gives coordinates, and not places in memory",
+                         hint="a coordinate tensor begins at a coordinate: fx.make_view((0, 0), layout)")
     spec = iterator.spec
     if iterator.reach is not None and not moved_reach(iterator.reach, Span(0, 0), facts, spec).fits:
         iterator = iterator + CLASSES["Int64"](0)
@@ -215,10 +225,12 @@ def _require_tensor(tensor: Any, use: str) -> None:
         raise TraceError(f"{use} of {type(tensor).__name__}", hint="give an fx.Tensor")
 
 
-def make_buffer(tensor: Tensor, num_records: int) -> Tensor:
-    """A tensor behind a buffer descriptor of `num_records` bytes, with the same layout."""
+def make_buffer(tensor: Tensor, num_records: Any) -> Tensor:
+    """A tensor behind a buffer descriptor of `num_records` bytes (an int, or an Int64), with the same layout."""
     spec = tensor.spec
-    pointer = fly("make_buffer_ptr", [get_iter(tensor).value], [Ptr(spec.dtype, "buffer")], num_records=num_records)
+    records = [num_records.ir_value()] if isinstance(num_records, Numeric) else []
+    operands = [get_iter(tensor).value, *records]
+    pointer = fly("make_buffer_ptr", operands, [Ptr(spec.dtype, "buffer")], num_records="?" if records else num_records)
     buffer: Tensor = make_view(Pointer(pointer, Span(0, 0)), tensor.layout)
     return buffer
 

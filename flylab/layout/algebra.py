@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.errors import LayoutError
+from flylab.errors import LayoutError, Undecided
 from flylab.layout.arrays import comparable, multiples, reach, stacked
 from flylab.layout.basis import Basis
 from flylab.layout.construct import as_layout, as_tile, nested_like, remade, size
 from flylab.layout.int_tuple import IntTuple, as_int, as_profile, at_path, has_runtime, leaves, text
 from flylab.layout.layout import Layout, Mode, has_basis, trusted, with_units
-from flylab.layout.runtime_int import Undecided, last, surely_divides, surely_less
+from flylab.layout.runtime_int import last, surely_divides, surely_less
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -102,7 +102,13 @@ def tiled_modes(layout: Layout, tile: tuple[Any, ...]) -> list[tuple[Layout, Any
 
 def _composed(outer: Layout, inner: Layout) -> Layout:
     by_digits = _through_coordinates if has_basis(inner.stride) else _through_digits
-    return _with_all_coordinates(by_digits(outer, inner), outer)
+    try:
+        result = by_digits(outer, inner)
+    except LayoutError:
+        if 0 not in leaves(inner.shape):
+            raise
+        result = trusted(inner.shape, _zeros(inner.shape))  # of no elements, any layout is the composition
+    return _with_all_coordinates(result, outer)
 
 
 def _with_all_coordinates(result: Layout, outer: Layout) -> Layout:
@@ -157,8 +163,8 @@ def _pieces(modes: tuple[Mode, ...], shape: IntTuple, stride: IntTuple, digits: 
         return shape, stride * modes[0][1]
     if stride < 0:
         raise LayoutError(
-            f"composition: the inner mode {shape}:{stride} takes negative indices, which {outer} does not have",
-            hint="compose with the positive stride and reverse the result, or use an outer layout of one mode")
+            f"composition: the inner mode {shape}:{stride} takes negative indices, before the first element of {outer}",
+            hint="compose with the positive stride, or with an outer layout of one mode")
     pieces = _digit_pieces(modes, shape, stride, digits)
     if pieces is None:
         pieces = _pieces_by_value(outer, shape, stride)
@@ -176,10 +182,10 @@ def _digit_pieces(modes: tuple[Mode, ...], extent: Any, stride: Any, digits: lis
             stride //= width
             continue
         inside = surely_less(last(extent) * stride, width) or surely_divides(extent * stride, width)
-        if not inside and not surely_divides(stride, width):
-            return None
-        count = extent if inside else width // stride
-        if not surely_divides(count, extent):
+        count = extent if inside else width // stride if surely_divides(stride, width) else 0
+        if not count or not surely_divides(count, extent):
+            if has_runtime((extent, stride, width)):
+                raise _undecided(trusted(extent, stride), width, step)
             return None
         digits[i].append(last(count) * stride)
         pieces.append((count, stride * step))
@@ -191,12 +197,20 @@ def _digit_pieces(modes: tuple[Mode, ...], extent: Any, stride: Any, digits: lis
     return pieces
 
 
+def _undecided(inner: Layout, width: Any, step: Any) -> Undecided:
+    span = inner.shape * inner.stride
+    hint = f"say that {span} divides it: fx.assume(n, div={span})" if type(span) is int else (
+        "compose with numbers that are known")
+    return Undecided(f"whether {inner} stays inside the outer mode {width}:{step} is known only while the kernel runs",
+                     hint=hint)
+
+
 def _pieces_by_value(outer: Layout, extent: int, stride: int) -> list[Mode]:
     """The only pieces that can follow outer(i * stride): each runs as long as its step holds. Not yet compared."""
     inner = trusted(extent, stride)
     if has_runtime((outer.shape, outer.stride, extent, stride)):
-        raise Undecided(f"composition of {outer} with {inner}: whether {inner} stays inside an outer mode is known "
-                        "only while the kernel runs", hint="say what divides them: fx.assume(n, div=8)")
+        raise Undecided(f"composition of {outer} with {inner}: the mode {inner} crosses modes that are known only "
+                        "while the kernel runs", hint="let it divide the modes it crosses")
     if has_basis(outer.stride):
         raise LayoutError(f"composition of {outer} with {inner}: the mode {inner} crosses the modes of a layout of "
                           "coordinates", hint="let it divide the modes it crosses, or stay inside one")

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from flylab.errors import LayoutError
+from flylab.errors import LayoutError, Undecided
 from flylab.layout.int_tuple import (
     DEEPEST,
     IntTuple,
@@ -132,7 +132,20 @@ def elem_less(a: Any, b: Any) -> bool:
     >>> elem_less((1, 2), (3, 3)), elem_less((1, 3), (3, 3))
     (True, False)
     """
-    return all(leaves(_leafwise(operator.lt, a, b)))
+    return all(leaves(_leafwise(_less, a, b)))
+
+
+def _less(a: Any, b: Any) -> bool:
+    # Of coordinates nothing may be taken for granted: 0 is one of them.
+    if type(a) is int and type(b) is int:
+        return a < b
+    difference = b - a
+    if type(difference) is int:
+        return difference > 0
+    if difference.low > 0 or difference.high <= 0:
+        return bool(difference.low > 0)
+    raise Undecided(f"whether {text(a)} < {text(b)} is known only while the kernel runs",
+                    hint="compare known numbers; in a kernel fx.elem_less compares the others")
 
 
 def equal(a: Any, b: Any) -> bool:

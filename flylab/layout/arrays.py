@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flylab.errors import LayoutError
+from flylab.errors import LayoutError, Undecided
 from flylab.layout.basis import Basis, coordinate
 from flylab.layout.int_tuple import has_runtime, leaves, product
 from flylab.layout.layout import Layout, paths_of
 from flylab.layout.runtime import is_array
-from flylab.layout.runtime_int import Undecided
 
 if TYPE_CHECKING:
     import numpy

@@ -37,7 +37,7 @@ class Basis:
     __delattr__ = __setattr__
 
     def __reduce__(self) -> Any:
-        return Basis, (self.scale, self.path)
+        return _basis, (self.scale, self.path)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Basis) and self.scale == other.scale and self.path == other.path

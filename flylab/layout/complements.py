@@ -11,7 +11,7 @@ from flylab.layout.construct import as_layout, size
 from flylab.layout.coordinates import idx2crd
 from flylab.layout.int_tuple import IntTuple, as_shape, product, text
 from flylab.layout.layout import Layout, Mode, has_basis, trusted
-from flylab.layout.runtime_int import rounded_up
+from flylab.layout.runtime_int import at_least_one, rounded_up
 
 
 def complement(layout: Layout, target: Any = 1) -> Layout:
@@ -34,7 +34,8 @@ def with_rest(gaps: list[Mode], rest: Any, span: Any) -> Layout:
     >>> with_rest([(3, 2)], 2, 12)
     Layout((3, 2), (2, 12))
     """
-    return of_modes(gaps if type(rest) is int and rest <= 1 else [*gaps, (rest, span)])
+    rest = at_least_one(rest)
+    return of_modes(gaps if rest == 1 else [*gaps, (rest, span)])
 
 
 def gaps_of(layout: Layout) -> tuple[list[Mode], int]:

@@ -77,7 +77,10 @@ def as_layout(value: Any, what: str = "argument") -> Layout:
     """
     if isinstance(value, Layout):
         return value
-    raise LayoutError(f"{what} {shown(value)} is not a layout", hint="make one: make_layout(shape, stride)")
+    in_kernel = hasattr(value, "shape") and hasattr(value, "stride")
+    raise LayoutError(f"{what} {shown(value)} is not a layout",
+                      hint="in a kernel, call the function of the same name of flylab.expr (fx)" if in_kernel else
+                      "make one: make_layout(shape, stride)")
 
 
 def make_ordered_layout(shape: Any, order: Any = 0) -> Layout:
@@ -164,6 +167,8 @@ def as_tile(tile: Any, levels: int = DEEPEST) -> Any:
             raise LayoutError("a tile needs at least one mode", hint="give None for a mode that is not divided")
         below = level_below(levels, "tile")
         return tuple([as_tile(each, below) for each in tile])
+    if isinstance(tile, Swizzle):
+        raise LayoutError(f"{tile} is not a tile", hint="a swizzle is the outer part: composition(swizzle, layout)")
     extent = as_shape(tile, "tile extent") if isinstance(tile, RuntimeInt) else as_int(tile, "tile extent")
     if extent < 1:
         raise LayoutError(f"tile extent {extent} is not positive", hint="give an extent of 1 or more, or None")
@@ -207,7 +212,13 @@ def coshape(layout: Any) -> IntTuple:
     if size(layout) == 0:
         return 0
     corner = trusted(layout.shape, map_leaves(_magnitude, layout.stride))(map_leaves(last, layout.shape))
-    return map_leaves(lambda last: last + 1, corner)
+    count = size(layout)
+    return map_leaves(lambda number: _extent_of(number, count), corner)
+
+
+def _extent_of(number: Any, count: Any) -> Any:
+    extent = number + 1
+    return extent.unless(count) if isinstance(extent, RuntimeInt) else extent
 
 
 def _reached(tensor: ComposedLayout) -> IntTuple:
@@ -236,6 +247,8 @@ def cosize(layout: Any) -> int:
     (248, 7)
     """
     if isinstance(layout, ComposedLayout) and layout.outer is not None:
+        if size(layout) == 0:
+            return 0
         listed = layout.offsets()
         return product(tuple([int(column.max(initial=-1)) + 1 for column in listed.reshape(len(listed), -1).T]))
     return product(coshape(layout))

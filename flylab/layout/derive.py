@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.errors import LayoutError
+from flylab.errors import LayoutError, Undecided
 from flylab.layout.algebra import of_modes
 from flylab.layout.construct import as_layout, make_ordered_layout, size
 from flylab.layout.int_tuple import (
@@ -21,7 +21,7 @@ from flylab.layout.int_tuple import (
 )
 from flylab.layout.layout import Layout, has_basis, trusted, with_units
 from flylab.layout.products import blocked_product
-from flylab.layout.runtime_int import Undecided, divides
+from flylab.layout.runtime_int import divides
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -52,6 +52,8 @@ def same_map(a: Any, b: Any) -> bool:
     for each in (a, b):
         if not isinstance(each, (Layout, ComposedLayout)):
             as_layout(each)
+    if a is b:
+        return True
     parts = [each.inner if isinstance(each, ComposedLayout) else each for each in (a, b)]
     if any([has_runtime((part.shape, part.stride)) for part in parts]):
         raise Undecided(f"same_map of {a} and {b}: both are known only while the kernel runs",

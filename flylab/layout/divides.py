@@ -17,7 +17,7 @@ from flylab.layout.complements import gaps_of, with_rest
 from flylab.layout.construct import as_layout, as_tile, joined, remade, size
 from flylab.layout.int_tuple import IntTuple
 from flylab.layout.layout import Layout, Mode, has_basis, trusted
-from flylab.layout.runtime_int import divides, rounded_up
+from flylab.layout.runtime_int import RuntimeInt, at_least_one, divides, last, rounded_up, surely_divides
 from flylab.layout.swizzle import ComposedLayout
 
 _ONE = trusted(1, 0)
@@ -40,7 +40,13 @@ def _cut(layout: Layout, tile: Any) -> _Parts:
     count = rounded_up(layout.shape, extent)
     unit = unit_stride(layout.stride)
     return (trusted(extent, layout.stride if extent != 1 else unit),
-            trusted(count, layout.stride * extent if count != 1 else unit), count * extent - layout.shape)
+            trusted(count, layout.stride * extent if count != 1 else unit), _too_many(count, extent, layout.shape))
+
+
+def _too_many(count: Any, extent: Any, whole: Any) -> Any:
+    """By how many elements `count` tiles of `extent` cover too far."""
+    over = 0 if surely_divides(extent, whole) else count * extent - whole
+    return over.known(0, last(extent) if type(extent) is int else over.high) if isinstance(over, RuntimeInt) else over
 
 
 def _in_order(layout: Layout, extent: int) -> _Parts | None:
@@ -74,10 +80,10 @@ def _by_layout(layout: Layout, tile: Layout) -> _Parts:
                 hint="give the tile strides that are multiples of what lies below them")
         covered = stride * extent if stride != 0 else covered
     total = size(layout)
-    rest = max(rounded_up(total, span), 1)
+    rest = at_least_one(rounded_up(total, span))
     both = composition(layout, joined([tile, with_rest(gaps, rest, span)]))
     # Without its broadcast modes the tile reaches, together with the rest, each index below rest * span once.
-    return both[0], both[1], rest * span - total
+    return both[0], both[1], _too_many(rest, span, total)
 
 
 def _parts(layout: Layout, tile: Any) -> _Parts:

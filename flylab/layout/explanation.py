@@ -17,9 +17,10 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout import algebra, complements, coordinates, divides, inverse, products
 from flylab.layout.construct import as_tile, cosize, joined, make_identity_layout, remade, size
-from flylab.layout.int_tuple import as_int_tuple, leaves, map_leaves, product, text
+from flylab.layout.int_tuple import as_int_tuple, has_runtime, leaves, map_leaves, product, text
 from flylab.layout.layout import Layout, Mode, trusted
 from flylab.layout.notation import tile_text
+from flylab.layout.runtime_int import last, rounded_up
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 _Steps = Callable[..., Iterator["Step"]]
@@ -68,7 +69,8 @@ def _shown(value: Any) -> str:
 
 
 def explain(operation: str, *arguments: Any) -> Explanation:
-    """The steps of a layout operation by its name: "composition", "complement", "logical_divide" and others.
+    """The steps of a layout operation by its name: one of "coalesce", "composition", "complement",
+    "crd2idx", "logical_divide", "logical_product", "left_inverse" and "right_inverse".
 
     A refused operation is explained up to its refusal. Raises LayoutError for a name that has no explanation.
 
@@ -161,14 +163,14 @@ def _composition(outer: Any, inner: Any) -> Iterator[Step]:
         return
     yield Step("count the outer layout by the fewest digits", algebra.coalesce(outer))
     for extent, stride in _leaf_modes(inner):
-        part = algebra.composition(outer, trusted(extent, stride if extent > 1 else 0))
+        part = algebra.composition(outer, trusted(extent, stride if extent != 1 else 0))
         yield Step(f"the inner mode {extent}:{stride} walks the outer layout in steps of {stride}", part)
     result = algebra.composition(outer, inner)
     yield Step("nest the parts like the inner layout", result)
-    if not size(inner):
+    if size(inner) == 0:
         return
-    last = map_leaves(lambda extent: max(extent - 1, 0), inner.shape)
-    yield Step(f"so coordinate {text(last)}, which the inner layout maps to {text(inner(last))}, has "
+    corner = map_leaves(last, inner.shape)
+    yield Step(f"so coordinate {text(corner)}, which the inner layout maps to {text(inner(corner))}, has "
                f"{text(result(product(inner.shape) - 1))}")
 
 
@@ -176,7 +178,7 @@ def _complement(layout: Layout, target: Any = 1) -> Iterator[Step]:
     found: list[Mode] = []
     span = 1
     for stride, extent in sorted((stride, extent) for extent, stride in layout.modes()):
-        if not stride:
+        if stride == 0:
             yield Step(f"skip {extent}:0, which repeats what is there")
         elif stride // span == 1:
             yield Step(f"{extent}:{stride} follows at {span}, without a gap")
@@ -184,9 +186,9 @@ def _complement(layout: Layout, target: Any = 1) -> Iterator[Step]:
             found.append((stride // span, span))
             yield Step(f"{extent}:{stride} begins at {stride}, what lies below spans {span}: {stride} / {span} copies "
                        "fill the gap", algebra.of_modes([found[-1]]))
-        span = stride * extent if stride else span
+        span = stride * extent if stride != 0 else span
     wanted = product(as_int_tuple(target, "target"))
-    yield Step(f"all of it spans {span}, and {wanted} takes {-(-wanted // span)} copies",
+    yield Step(f"all of it spans {span}, and {wanted} takes {rounded_up(wanted, span)} copies",
                complements.complement(layout, target))
 
 
@@ -218,7 +220,7 @@ def _logical_product(block: Layout, tiler: Any) -> Iterator[Step]:
         return
     tile = tile if isinstance(tile, Layout) else Layout(tile, 1)
     gaps, span = complements.gaps_of(block)
-    free = algebra.of_modes([*gaps, (max(cosize(tile), 2), span)])
+    free = algebra.of_modes([*gaps, (2 if has_runtime((tile.shape, tile.stride)) else max(cosize(tile), 2), span)])
     yield Step(f"copies of {block} can begin where they meet no other: in its gaps, then every {span}", free)
     yield Step(f"take those that {tile} names", products.logical_product(block, tile)[1])
     yield Step("block and copies side by side", products.logical_product(block, tile))

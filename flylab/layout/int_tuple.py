@@ -35,7 +35,7 @@ def as_int(value: Any, what: str = "value") -> int:
             return operator.index(value)
         except TypeError:
             pass
-    raise LayoutError(f"{what} {value!r} is not an integer", hint="give a Python int, or a (nested) tuple of ints")
+    raise LayoutError(f"{what} {shown(value)} is not an integer", hint="give a Python int, or a (nested) tuple of ints")
 
 
 def as_leaf(value: Any, what: str = "value") -> Any:

@@ -273,12 +273,28 @@ def index_of(coord: Any, layout: Layout) -> Any:
     """
     terms: list[tuple[Any, Any]] = []
     _collect(coord, layout.shape, layout.stride, terms, layout)
+    if any([type(factor) is not int for factor, _ in terms]):
+        _check_arrays(terms, layout)
     if has_basis(layout.stride):
         return coordinate(terms + [(0, stride) for stride in leaves(layout.stride)])
     total: Any = 0
     for factor, stride in terms:
         total = add(total, scaled(factor, stride))
     return total
+
+
+def _check_arrays(terms: list[tuple[Any, Any]], layout: Layout) -> None:
+    """Refuses arrays of coordinates that do not go together."""
+    shapes = {factor.shape for factor, _ in terms if is_array(factor)}
+    if len(shapes) > 1:
+        from numpy import broadcast_shapes
+
+        try:
+            broadcast_shapes(*shapes)
+        except ValueError:
+            raise LayoutError(f"the arrays of a coordinate of {layout} have the shapes "
+                              f"{' and '.join(map(text, sorted(shapes)))}, which do not go together",
+                              hint="give arrays of one shape") from None
 
 
 def _collect(coord: Any, shape: IntTuple, stride: IntTuple, terms: list[tuple[Any, Any]], layout: Layout) -> None:

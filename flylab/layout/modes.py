@@ -17,6 +17,7 @@ from flylab.layout.int_tuple import (
     levels_of,
     map_leaves,
     modes_of,
+    shown,
     text,
 )
 from flylab.layout.layout import Layout, trusted
@@ -48,7 +49,7 @@ def select(value: Any, indices: Sequence[int]) -> Any:
     try:
         picks = [as_int(index, "mode") for index in indices]
     except TypeError:
-        raise LayoutError(f"{indices!r} is no list of modes", hint="give a list, for example [0, 2]") from None
+        raise LayoutError(f"{shown(indices)} is no list of modes", hint="give a list, for example [0, 2]") from None
 
     def change(modes: _Modes) -> _Modes:
         for index in picks:

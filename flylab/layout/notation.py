@@ -7,7 +7,7 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
-from flylab.layout.int_tuple import DEEPEST, leaves
+from flylab.layout.int_tuple import DEEPEST, leaves, shown
 from flylab.layout.layout import Layout
 from flylab.layout.runtime_int import is_number, parse_runtime
 from flylab.layout.swizzle import ComposedLayout, Swizzle
@@ -33,8 +33,8 @@ class _Reader:
         self.open = 0
 
     def error(self, at: int) -> LayoutError:
-        found = repr(self.source[at]) if at < len(self.source) else "the end"
-        return LayoutError(f"cannot read {self.source!r} as a layout: unexpected {found} at character {at}",
+        found = f"unexpected {self.source[at]!r} at character {at}" if at < len(self.source) else "it ends too early"
+        return LayoutError(f"cannot read {self.source!r} as a layout: {found}",
                            hint="write it as (8,16):(1,8), S<3,3,3> o 0 o (64,64):(64,1) or [4|8]")
 
     def peek(self) -> str:
@@ -131,7 +131,7 @@ def parse(source: str) -> Any:
     (3, 13)
     """
     if not isinstance(source, str):
-        raise LayoutError(f"{source!r} is not a text", hint='give a text such as "(8,16):(1,8)"')
+        raise LayoutError(f"{shown(source)} is not a text", hint='give a text such as "(8,16):(1,8)"')
     return _Reader(source).whole()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flylab.errors import LayoutError
 from flylab.layout.algebra import composition, of_modes, tiled_modes
 from flylab.layout.complements import gaps_of
 from flylab.layout.construct import as_layout, as_tile, joined, remade
@@ -25,7 +26,13 @@ def _copies(block: Layout, tiler: Any) -> Layout:
         tiler = trusted(tiler, 0 if tiler == 1 else 1)
     gaps, span = gaps_of(block)
     # The block may be repeated past its end as often as the tiler asks for: a last mode is not bounded.
-    return composition(of_modes([*gaps, (2, span)]), tiler)  # type: ignore[no-any-return]
+    try:
+        return composition(of_modes([*gaps, (2, span)]), tiler)  # type: ignore[no-any-return]
+    except LayoutError as error:
+        room = "".join([f"for {extent} at stride {step}, then " for extent, step in gaps])
+        raise type(error)(f"the product of {block} and {tiler} is no layout: the block has room {room}past its end; "
+                          f"{error.message.partition(': ')[2] or error.message}",
+                          hint="let the number of copies be a multiple of the room, or a block without gaps") from None
 
 
 def _parts(block: Layout, tiler: Any) -> tuple[Layout, Layout]:

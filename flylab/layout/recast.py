@@ -14,7 +14,7 @@ from flylab.layout.construct import nested_like
 from flylab.layout.derive import coprofile
 from flylab.layout.int_tuple import as_int, leaves, product
 from flylab.layout.layout import Layout
-from flylab.layout.runtime_int import divides
+from flylab.layout.runtime_int import divides, same
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 _Modes = list[tuple[int, int]]
@@ -64,7 +64,9 @@ def _nested(modes: _Modes, layout: Layout) -> tuple[Any, Any]:
 def _narrowed(modes: _Modes, factor: int, layout: Layout) -> _Modes:
     """Each element in `factor` parts, which follow each other in the first mode of stride 1."""
     # A mode of one element may have any stride, so 1 as well.
-    carriers = [mode for mode in modes if mode[1] == 1] + [mode for mode in modes if mode[0] == 1]
+    carriers = [mode for mode in modes if mode[1] == 1]
+    if not carriers:
+        carriers = [mode for mode in modes if same(mode[1], 1)] or [mode for mode in modes if mode[0] == 1]
     if not carriers:
         raise LayoutError(f"recast_layout of {layout} to elements of 1/{factor} of the width: no mode has stride 1, "
                           "so part 1 of element 0 would be in no mode",

@@ -25,7 +25,10 @@ def index_leaf(value: Any, operations: tuple[str, ...] = ARITHMETIC) -> Any:
     if isinstance(value, Number):
         return int(value) if isinstance(value, Integral) and kind is not bool else None
     if kind.__module__ == "numpy":
-        return value if is_array(value) and value.dtype.kind in "iuO" else None
+        if not is_array(value):
+            return None
+        whole = value.dtype.kind in "iu" or value.dtype.kind == "O" and all([type(n) is int for n in value.flat])
+        return value if whole else None
     return value if all([hasattr(kind, name) for name in operations]) else None
 
 

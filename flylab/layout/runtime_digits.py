@@ -7,7 +7,7 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
 from flylab.layout.int_tuple import IntTuple, leaves, map_leaves
-from flylab.layout.runtime_int import MOST, RuntimeInt, least, width
+from flylab.layout.runtime_int import MOST, RuntimeInt, least, surely_divides, width
 
 
 def runtime_digits(index: Any, shape: IntTuple, stride: IntTuple | None) -> Any:
@@ -51,8 +51,13 @@ def _digit(index: Any, mode: tuple[Any, Any], counting: list[tuple[Any, Any]]) -
     stride, extent = mode
     span = stride * extent
     # A stride that divides this one is not larger.
-    others = [other for other, _ in counting if not is_multiple(other, span) and not is_multiple(stride, other)]
-    moduli = [_if_above(other, stride) for other in others]
+    others = [other for other, _ in counting if not is_multiple(stride, other)]
+    needed = [other for other in others if not is_multiple(other, span)]
+    # x % a % b is x % b only where b divides a: what is no multiple of all that is taken away must be taken away, too.
+    rest = [other for other in others if is_multiple(other, span)]
+    while more := [other for other in rest if not all([is_multiple(other, modulus) for modulus in needed])]:
+        needed, rest = needed + more, [other for other in rest if all([other is not each for each in more])]
+    moduli = [_if_above(other, stride, index) for other in needed]
     for modulus in _descending([modulus for modulus in moduli if modulus is not None]):
         index = index % modulus
     return index // stride % extent
@@ -65,17 +70,18 @@ def is_multiple(value: Any, of: Any) -> bool:
     (True, False)
     """
     one = value if isinstance(value, RuntimeInt) else of
-    return bool(one.multiple(value, of)) if isinstance(one, RuntimeInt) else bool(value % of == 0)
+    return bool(one.multiple(value, of)) if isinstance(one, RuntimeInt) else surely_divides(of, value)
 
 
-def _if_above(value: Any, bound: Any) -> Any:
-    """`value` where it is greater than `bound`; a number that no index reaches elsewhere, and None if it never is."""
+def _if_above(value: Any, bound: Any, index: Any) -> Any:
+    """`value` where it is greater than `bound`; elsewhere a number that `index` does not reach; None if it never is."""
     highest = value if type(value) is int else value.high
     if highest <= least(bound):
         return None
     if least(value) > (bound if type(bound) is int else bound.high):
         return value
-    bits = max(width(value), width(bound))
+    furthest = index if type(index) is int else index.high
+    bits = 64 if furthest >= MOST[32] else max(width(value), width(bound))
     facts = RuntimeInt(0, MOST[bits], 1, bits)
     return (value if isinstance(value, RuntimeInt) else bound).made("above", value, bound, facts)
 

@@ -6,9 +6,10 @@ alone would be wrong for the others. Compiling, `made` gives the operation that 
 
     >>> from flylab.layout import parse, zipped_divide
     >>> str(zipped_divide(parse("(?{div=128},?):(?,1)"), (128, 64)))
-    '((128,64),(?{<=16777215},?{<=33554432})):((?,1),(?{i64 div=128},64))'
+    '((128,64),(?{<=16777215},?{<=33554432})):((?,1),(?{i64 <2^38 div=128},64))'
 
-In decisions, a number that cannot be negative counts as its divisor at least: an extent of 0 is an empty layout.
+In decisions, a number that cannot be negative counts as its divisor at least: an extent of 0 is an empty layout, and a
+stride of 0 has to be given as 0.
 """
 
 from __future__ import annotations
@@ -17,16 +18,12 @@ import re
 from math import gcd
 from typing import Any, NoReturn
 
-from flylab.errors import LayoutError
+from flylab.errors import LayoutError, Undecided
 
 MOST = {32: 2**31 - 1, 64: 2**63 - 1}
 """The greatest signed value of each width."""
 _MOST_DIVISOR = 1 << 30
 _FAR = 1 << 32
-
-
-class Undecided(LayoutError):
-    """What has to be decided while compiling hangs on a number that is known only while the kernel runs."""
 
 
 class RuntimeInt:
@@ -37,7 +34,7 @@ class RuntimeInt:
 
     >>> n = RuntimeInt(divisor=8)
     >>> print(n, n * 16, n % 4, n + 2**31)
-    ?{div=8} ?{i64 div=128} 0 ?{i64 2147483648..4294967288 div=8}
+    ?{div=8} ?{i64 <2^35 div=128} 0 ?{i64 2147483648..4294967288 div=8}
     """
 
     __slots__ = ("low", "high", "divisor", "bits", "origin")
@@ -58,11 +55,27 @@ class RuntimeInt:
         self.low, self.high = -(-low // divisor) * divisor, high // divisor * divisor
         self.bits = bits if bits == 64 or _holds(self.low, self.high) else 64
         self.origin = self
-        # What lies far beyond 32 bits says no more than the width does; 64 bits wrap beyond theirs.
+        # Beyond 32 bits the next power of 2 says enough; 64 bits wrap beyond theirs.
         if self.bits == 64:
-            lowest, highest = _ends(64, divisor)
-            self.low = lowest if self.low < -_FAR else 0 if self.low > _FAR else self.low
-            self.high = highest if self.high > _FAR else self.high
+            self._round()
+
+    def _round(self) -> None:
+        lowest, highest = _ends(64, self.divisor)
+        if self.high >= _FAR:
+            self.high = min(((1 << self.high.bit_length()) - 1) // self.divisor * self.divisor, highest)
+        if self.low < -_FAR:
+            self.low = lowest
+        elif self.low > _FAR:
+            self.low = 0
+
+    def __reduce__(self) -> Any:
+        return RuntimeInt, (self.low, self.high, self.divisor, self.bits)
+
+    def __copy__(self) -> RuntimeInt:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> RuntimeInt:
+        return self
 
     def made(self, operation: str, a: Any, b: Any, facts: RuntimeInt) -> RuntimeInt:
         """The result of an operation on two numbers, one of them this; for whoever computes with values as well."""
@@ -116,6 +129,10 @@ class RuntimeInt:
         low, high = min(ends), max(ends)
         if low == high:
             return low
+        for number in (a, b):
+            if type(number) is int and not -MOST[64] <= number <= MOST[64]:
+                raise LayoutError(f"{number} beside {self}: the device computes with 64 bits, which do not hold it",
+                                  hint="use smaller numbers beside runtime ones")
         bits = max(width(a), width(b))
         return self.made(operation, a, b, RuntimeInt(low, high, max(divisor, 1), bits))
 
@@ -191,10 +208,17 @@ class RuntimeInt:
     def __abs__(self) -> Any:
         if self.low >= 0:
             return self
-        return -self if self.high <= 0 else _refuse(f"{self} < 0")
+        most = max(-self.low, self.high)
+        return self.made("abs", self, 0, RuntimeInt(0, most, self.divisor, self.bits))
 
     def __index__(self) -> NoReturn:
-        raise Undecided(f"{self} is known only while the kernel runs, and a number is needed before", hint=_HINT)
+        raise Undecided(f"{self} is known only while the kernel runs, and a number is needed before",
+                        hint="give a Python int, or an fx.Constexpr parameter")
+
+    def unless(self, size: Any) -> Any:
+        """This number, but 0 where `size` is 0: what is asked of a layout that may be empty."""
+        return self.made("unless", self, size, RuntimeInt(min(self.low, 0), self.high, self.divisor, self.bits)) if (
+            isinstance(size, RuntimeInt)) else self
 
     def __str__(self) -> str:
         """`?` is a number of 32 bits that is not negative; what differs from that stands in braces."""
@@ -203,9 +227,9 @@ class RuntimeInt:
         if (self.low, self.high) == (lowest, highest):
             notes.append("signed")
         elif self.low:
-            notes.append(f"{self.low}..{self.high}")
+            notes.append(f"{self.low}..{self.high}" if self.high != highest else f">={self.low}")
         elif self.high != highest:
-            notes.append(f"<={self.high}")
+            notes.append(f"<={self.high}" if self.high < _FAR else f"<2^{self.high.bit_length()}")
         if self.divisor > 1:
             notes.append(f"div={self.divisor}")
         return "?" + ("{" + " ".join(notes) + "}" if notes else "")
@@ -218,7 +242,8 @@ def _ends(bits: int, divisor: int) -> tuple[int, int]:
     return -((MOST[bits] + 1) // divisor * divisor), MOST[bits] // divisor * divisor
 
 
-_NOTES = re.compile(r"\?(?:\{(i64)?\s*(?:(signed)|(-?\d+)\.\.(-?\d+)|<=(\d+))?\s*(?:div=(\d+))?\})?")
+_NOTES = re.compile(r"\?(?:\{(i64)?\s*(?:(signed)|(-?\d+)\.\.(-?\d+)|<=(\d+)|<2\^(\d+)|>=(-?\d+))?\s*"
+                    r"(?:div=(\d+))?\})?")
 
 
 def parse_runtime(text: str) -> RuntimeInt | None:
@@ -230,11 +255,12 @@ def parse_runtime(text: str) -> RuntimeInt | None:
     match = _NOTES.fullmatch(text)
     if not match:
         return None
-    bits, divisor = 64 if match[1] else 32, int(match[6] or 1)
-    low, high = _ends(bits, divisor) if match[2] else (0, MOST[bits])
-    if match[3]:
-        low, high = int(match[3]), int(match[4])
-    return RuntimeInt(low, int(match[5]) if match[5] else high, divisor, bits)
+    wide, signed, first, final, most, power, least_of, multiple = match.groups()
+    bits, divisor = 64 if wide else 32, int(multiple or 1)
+    low, high = _ends(bits, divisor) if signed else (0, MOST[bits])
+    if first or least_of:
+        low, high = int(first or least_of), int(final or MOST[bits])
+    return RuntimeInt(low, int(most) if most else (1 << int(power)) - 1 if power else high, divisor, bits)
 
 
 def _holds(low: int, high: int) -> bool:
@@ -324,7 +350,8 @@ def remainder(a: Any, b: Any) -> Any:
     if _low(a) >= 0 and _high(a) < max(_low(b), 1):
         return a
     one = a if isinstance(a, RuntimeInt) else b
-    ends = [0, min(_high(b) - 1, _high(a)) if _low(a) >= 0 else _high(b) - 1]
+    most = max(_high(b), 1) - 1
+    ends = [0, min(most, _high(a)) if _low(a) >= 0 else most]
     return one._combined("rem", a, b, ends, gcd(divisor_of(a), divisor_of(b)))
 
 
@@ -335,7 +362,25 @@ def rounded_up(a: Any, b: Any) -> Any:
     ?{<=16777216}
     (3, None)
     """
-    return -(-a // b) if type(a) is int and type(b) is int else divided(a + last(b), b)
+    if type(a) is int and type(b) is int:
+        return -(-a // b)
+    if surely_divides(b, a):
+        return divided(a, b)
+    count = divided(a + last(b), b)
+    return count.known(count.low, max(_high(a), 0)) if isinstance(count, RuntimeInt) else count
+
+
+def at_least_one(number: Any) -> Any:
+    """The number, or 1 if that is more.
+
+    >>> at_least_one(0), at_least_one(RuntimeInt(high=7))
+    (1, ?{1..7})
+    """
+    if not isinstance(number, RuntimeInt):
+        return max(number, 1)
+    if number.low >= 1:
+        return number
+    return number.made("max", number, 1, RuntimeInt(1, max(number.high, 1), 1, number.bits))
 
 
 def last(extent: Any) -> Any:
@@ -355,7 +400,10 @@ def divides(divisor: Any, value: Any) -> bool:
     (True, False)
     """
     rest = remainder(value, divisor)
-    return rest == 0 if type(rest) is int else _refuse(f"{divisor} divides {value}")
+    if type(rest) is int:
+        return rest == 0
+    hint = f"say so: fx.assume(n, div={divisor})" if type(divisor) is int and isinstance(value, RuntimeInt) else _HINT
+    _refuse(f"{divisor} divides {value}", hint)
 
 
 def surely_divides(divisor: Any, value: Any) -> bool:
@@ -365,7 +413,7 @@ def surely_divides(divisor: Any, value: Any) -> bool:
     (True, False)
     """
     if type(divisor) is int and type(value) is int:
-        return value % divisor == 0
+        return divisor != 0 and value % divisor == 0
     return _low(divisor) >= 0 and divisor != 0 and remainder(value, divisor) == 0
 
 
@@ -389,8 +437,9 @@ def same(a: Any, b: Any) -> bool:
     return not (surely_less(a, b) or surely_less(b, a)) and _refuse(f"{a} is {b}")
 
 
-def _refuse(condition: str) -> NoReturn:
-    raise Undecided(f"whether {condition} is known only while the kernel runs", hint=_HINT)
+def _refuse(condition: str, hint: str | None = None) -> NoReturn:
+    raise Undecided(f"whether {condition} is known only while the kernel runs", hint=hint or _HINT)
 
 
-_HINT = "make it an fx.Constexpr, or say what is known of it: fx.assume(n, div=8, low=0, high=1024)"
+_HINT = ("give a known number (fx.Constexpr), or say what is known of it: fx.assume(n, div=8, low=1, high=1024) in a "
+         "kernel, RuntimeInt(1, 1024, divisor=8) in a cell")

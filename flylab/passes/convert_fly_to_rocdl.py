@@ -72,7 +72,8 @@ def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
     stride = builder.constant(0, "i16")
-    records = builder.constant(int(attribute(op, "num_records")), "i64")
+    known = attribute(op, "num_records")
+    records = op.operands[1] if known == "?" else builder.constant(int(known), "i64")
     flags = builder.constant(BUFFER_FLAGS, "i32")
     base = conversion.address[op.operands[0]]
     descriptor = builder.op("rocdl.make.buffer.rsrc", [base, stride, records, flags], BUFFER_POINTER)

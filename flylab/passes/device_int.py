@@ -13,7 +13,7 @@ from flylab.passes.rewriter import Builder
 
 SIMPLE = {"add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "max": "arith.maxui", "min": "arith.minui"}
 EXTENSIONS = ("arith.extsi", "arith.extui")
-UNSIGNED_GREATER, SIGNED_LESS = 8, 2  # predicates of arith.cmpi
+EQUAL, UNSIGNED_GREATER, SIGNED_LESS = 0, 8, 2  # predicates of arith.cmpi
 
 
 class DeviceInt(RuntimeInt):
@@ -43,7 +43,7 @@ class DeviceInt(RuntimeInt):
         if super().multiple(value, of):
             return True
         (number, values), (other, needed) = _factors(value), _factors(of)
-        return number % other == 0 and needed <= values
+        return other != 0 and number % other == 0 and needed <= values
 
     def value(self, bits: int | None = None) -> Any:
         """The MLIR value, with its own or the given number of bits."""
@@ -52,10 +52,10 @@ class DeviceInt(RuntimeInt):
         return converted(self.builder, self._value, self.low, bits or self.bits)
 
     def _computed(self) -> Any:
-        if isinstance(self.source, DeviceInt):
-            return self.source.value()
+        if isinstance(self.source, (DeviceInt, int)):
+            return number_value(self.builder, self.source, self.bits)
         if not isinstance(self.source, tuple):
-            return self.source
+            return converted(self.builder, self.source, self.low, self.bits)
         operation, a, b = self.source
         if operation == "swizzle":
             value = a.value(self.bits)
@@ -64,6 +64,13 @@ class DeviceInt(RuntimeInt):
         left, right = number_value(self.builder, a, bits), number_value(self.builder, b, bits)
         if operation in SIMPLE:
             return self.builder.op(SIMPLE[operation], [left, right], f"i{bits}")
+        if operation == "abs":
+            negative = self.builder.op("arith.subi", [right, left], f"i{bits}")
+            return self.builder.op("arith.maxsi", [left, negative], f"i{bits}")
+        if operation == "unless":
+            empty = _compare(self.builder, EQUAL, right, self.builder.constant(0, f"i{bits}"))
+            zero = self.builder.constant(0, f"i{bits}")
+            return self.builder.op("arith.select", [empty, zero, left], f"i{bits}")
         if operation == "above":
             greater = _compare(self.builder, UNSIGNED_GREATER, left, right)
             return self.builder.op("arith.select", [greater, left, self.builder.constant(MOST[bits], f"i{bits}")],
@@ -115,7 +122,7 @@ def converted(builder: Builder, value: Any, low: int, bits: int) -> Any:
 
 def _factors(number: Any) -> tuple[int, Counter[Any]]:
     """A known factor of a number, and the device's values whose product with it the number is."""
-    if type(number) is int:
+    if isinstance(number, int):
         return number, Counter()
     if isinstance(number, DeviceInt):
         source = number.source

@@ -21,7 +21,7 @@ from flylab.errors import CompileError, LayoutError
 from flylab.layout import Layout, cosize, size, slice_and_offset
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
-from flylab.passes.device_int import DeviceInt, converted, number_value
+from flylab.passes.device_int import DeviceInt, number_value
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 from flylab.passes.vectors import element, extract, shape_of, vector_type
 
@@ -45,7 +45,8 @@ class LayoutLowering(Pass):
 
 
 class _Lowering:
-    """The pointer of each view, and the runtime leaves of each layout, met so far."""
+    """The pointer of each view, and the runtime leaves of each layout, met so far: MLIR values, ints, or DeviceInts,
+    which are computed when they are used."""
 
     def __init__(self) -> None:
         self.pointer: dict[Any, Any] = {}
@@ -69,12 +70,12 @@ class _Lowering:
         return map_runtime(lambda facts: DeviceInt(facts, builder, next(leaves)), found)
 
     def record(self, builder: Builder, result: Any, found: Any) -> None:
-        """Keep the leaves of a result, each as wide as the result's type says."""
+        """Keep the leaves of a result."""
         wanted, got = numbers(_facts(result)), numbers(found)
         if len(wanted) != len(got):
             raise LayoutError(f"{result.type} was expected, and {found} computed")
-        self.leaves[result] = [number_value(builder, number, facts.bits)
-                               for facts, number in zip(wanted, got, strict=True) if isinstance(facts, RuntimeInt)]
+        self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
+                               if isinstance(facts, RuntimeInt)]
 
 
 def _facts(value: Any) -> Any:
@@ -112,8 +113,7 @@ def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
     result = op.results[0]
-    leaves = zip(op.operands, runtime_leaves(_facts(result)), strict=True)
-    lowering.leaves[result] = [converted(builder, value, facts.low, facts.bits) for value, facts in leaves]
+    lowering.leaves[result] = list(op.operands)
 
 
 def _static(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -125,9 +125,9 @@ def _get_layout(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _get_leaf(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    source, index, result = op.operands[0], int(attribute(op, "index")), op.results[0]
-    value, facts = lowering.leaves[source][index], runtime_leaves(_facts(source))[index]
-    result.replace_all_uses_with(converted(builder, value, facts.low, int(str(result.type)[1:])))
+    leaf = runtime_leaves(lowering.bound(builder, op.operands[0]))[int(attribute(op, "index"))]
+    result = op.results[0]
+    result.replace_all_uses_with(number_value(builder, leaf, int(str(result.type)[1:])))
 
 
 def _make_view(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -166,7 +166,7 @@ def _load_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
     pointer = lowering.pointer[op.operands[0]]
     pieces = [
         builder.fly("ptr_load", [lowering.moved(builder, pointer, start)], [vector_type(spec.dtype.mlir, count)])
-        for start, count in _runs(spec.layout)
+        for start, count in _runs(lowering.bound(builder, op.operands[0]))
     ]
     value = pieces[0]
     if len(pieces) > 1:
@@ -179,7 +179,7 @@ def _store_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
     value, view = op.operands
     pointer = lowering.pointer[view]
     taken = 0
-    for start, count in _runs(of_mlir(view.type).layout):
+    for start, count in _runs(lowering.bound(builder, view)):
         part = extract(builder, value, taken, count)
         builder.fly("ptr_store", [part, lowering.moved(builder, pointer, start)], [])
         taken += count
@@ -187,22 +187,25 @@ def _store_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 def _copy(lowering: _Lowering, op: Any, builder: Builder) -> None:
     atom = CopyAtom.parse(attribute(op, "atom"))
-    ends = [(of_mlir(v.type).layout, lowering.pointer[v]) for v in op.operands]
+    ends = [(lowering.bound(builder, v), lowering.pointer[v]) for v in op.operands]
     for first in range(0, size(ends[0][0]), atom.num_values):
         pointers = [lowering.moved(builder, pointer, layout(first)) for layout, pointer in ends]
         builder.fly("copy_atom_call", pointers, [], atom=atom)
 
 
-def _runs(layout: Layout) -> list[tuple[int, int]]:
+def _runs(layout: Layout) -> list[tuple[Any, int]]:
     """The offsets of a layout, in the order of its coordinates, as (start, count) of consecutive runs."""
-    runs: list[tuple[int, int]] = []
+    # In place of runtime strides, steps so far apart that nothing of one meets the other.
+    places = {id(leaf): 1 << 80 * i for i, leaf in enumerate(runtime_leaves(layout), start=1)}
+    known = map_runtime(lambda leaf: places[id(leaf)], layout)
+    runs: list[list[int]] = []
     for i in range(size(layout)):
-        offset = layout(i)
-        if runs and offset == runs[-1][0] + runs[-1][1]:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        offset = known(i)
+        if runs and offset == runs[-1][1] + runs[-1][2]:
+            runs[-1][2] += 1
         else:
-            runs.append((offset, 1))
-    return runs
+            runs.append([i, offset, 1])
+    return [(layout(i), length) for i, _, length in runs]
 
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {

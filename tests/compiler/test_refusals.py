@@ -138,7 +138,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
     "runtime layout that hangs on a number": (
         "x = fx.composition(fx.make_layout((fx.thread_idx.x, 4), (4, 1)), fx.make_layout(4, 2))",
         3,
-        "4:2 stays inside an outer mode is known only while the kernel runs",
+        "4:2 stays inside the outer mode ?{<=63}:4 is known only",
         "fx.assume(n, div=8)",
     ),
     "load of a runtime tensor": (

@@ -46,7 +46,7 @@ def on_device(program: Program, facts: list[dict[str, int]], values: list[tuple[
     """What each thread computes, for each of the value sets, by one compilation."""
 
     def body(out: Any, numbers: Any, thread: Any) -> None:
-        known = tuple(fx.assume(number, **fact) for number, fact in zip(numbers, facts, strict=True))
+        known = tuple(fx.assume(number, **fact) if fact else number for number, fact in zip(numbers, facts, strict=True))
         for i, result in enumerate(flat(program(fx, known, thread))):
             out[thread, i] = fx.Int64(result)
 

@@ -294,12 +294,12 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: coshape(RUNTIME), "is known only while its kernel runs"),
     (lambda: cosize(RUNTIME), "is known only while its kernel runs"),
     (lambda: coshape(make_composed_layout(Swizzle(1, 0, 1), Layout(4))), "is not a layout"),
-    (lambda: parse("(0,*) o (4,8):(1E0,1E1)"), "unexpected the end at character 23"),
-    (lambda: parse("[0|0] o (4,8):(1E0,1E1)"), "unexpected"),
+    (lambda: parse("(0,*) o (4,8):(1E0,1E1)"), "it ends too early"),
+    (lambda: parse("[0|0] o (4,8):(1E0,1E1)"), "cannot read"),
     (lambda: parse("4:1 o [0|0] o (4,8):(1E0,1E1)"), "unexpected '[' at character 6"),
     (lambda: parse("4:1 o (0,1E0) o (4,8):(1E0,1E1)"), "unexpected '(' at character 6"),
-    (lambda: parse("S<1,0,1> o 4:1"), "unexpected the end"),
-    (lambda: parse("(0,0) o"), "unexpected the end"),
+    (lambda: parse("S<1,0,1> o 4:1"), "it ends too early"),
+    (lambda: parse("(0,0) o"), "it ends too early"),
     (lambda: parse("(0,0) o 4"), "the inner part 4 is not a Layout"),
 ]
 

@@ -144,7 +144,7 @@ def test_tiles_and_tuples_with_runtime_leaves() -> None:
     (lambda: RuntimeInt() < 8, "whether ? < 8"),
     (lambda: range(RuntimeInt()), "a number is needed before"),
     (lambda: 8 // RuntimeInt(-4), "which may be negative"),
-    (lambda: rules.composition(parse("(?,?):(?,1)"), Layout(4, 2)), "whether 4:2 stays inside an outer mode"),
+    (lambda: rules.composition(parse("(?,?):(?,1)"), Layout(4, 2)), "whether 4:2 stays inside the outer mode ?:?"),
     (lambda: rules.right_inverse(parse("(?,?):(?,1)")), "known only while the kernel runs"),
     (lambda: rules.same_map(parse("?:1"), parse("?:1")), "same_map of ?:1 and ?:1"),
     (lambda: rules.recast_layout(parse("(4,?):(?,1)"), 8, 16), "whether 2 divides ?"),

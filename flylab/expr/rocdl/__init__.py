@@ -6,9 +6,12 @@ from typing import Any
 
 from flylab.atoms import CopyOp
 from flylab.errors import NotSupportedError, TraceError
+from flylab.expr.algebra import traced
 from flylab.expr.copy import _op
 from flylab.expr.location import name_of
+from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
+from flylab.expr.select import ceildiv, minimum
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
 from flylab.expr.views import make_buffer
@@ -67,10 +70,11 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             f"make_buffer_tensor: {name_of(tensor, repr(tensor))} is not a tensor in global memory",
             hint="give an fx.Tensor parameter or a view of one",
         )
-    if min(get_leaves(tensor.stride)) < 0:
+    layout = tensor.facts()
+    if min([stride if isinstance(stride, int) else stride.low for stride in get_leaves(layout.stride)]) < 0:
         raise TraceError(
-            f"make_buffer_tensor: {name_of(tensor, 'the tensor')} {tensor.layout} has a negative stride, and a buffer "
-            "reaches forward from its first element only",
+            f"make_buffer_tensor: {name_of(tensor, 'the tensor')} {layout} has a negative stride, or one that may be, "
+            "and a buffer reaches forward from its first element only",
             hint="copy it with fx.UniversalCopy, or flip the array on the host",
         )
     if num_records_bytes is not None and (
@@ -80,7 +84,10 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             "make_buffer_tensor(num_records_bytes=) takes a number known while tracing",
             hint="pass it as an fx.Constexpr[int] parameter",
         )
-    covered = -(-cosize(tensor.layout) * tensor.spec.dtype.bits // 8)
+    if tensor.is_runtime and not max_size and num_records_bytes is None:
+        spanned = traced(cosize)(tensor) * tensor.spec.dtype.bits
+        return make_buffer(tensor, minimum(CLASSES["Int64"](ceildiv(spanned, 8)), MAX_RECORDS))
+    covered = 0 if tensor.is_runtime else -(-cosize(layout) * tensor.spec.dtype.bits // 8)
     records = MAX_RECORDS if max_size else covered if num_records_bytes is None else num_records_bytes
     # An offset beyond 32 bits becomes the largest that an access of 16 bytes can have: no tensor reaches there.
     if not 0 <= records <= MAX_RECORDS or covered == records > MAX_RECORDS - 15:
