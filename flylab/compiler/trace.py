@@ -157,7 +157,7 @@ class Trace:
         with ir.InsertionPoint(self.kernel_block):
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
         x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
-        state = KernelState(symbol, block.owner.operation, known, (x, y, z))
+        state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             kernel.run_for_effect({passed.name: passed.received(values) for passed in arguments})

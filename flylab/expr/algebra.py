@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from math import lcm
 from typing import Any
@@ -21,10 +22,12 @@ from flylab.expr.layout_value import LayoutValue, leaves_of, number, of_one_widt
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
 from flylab.expr.promotion import plain
+from flylab.expr.state import active
 from flylab.expr.tensor import Tensor
 from flylab.layout import ComposedLayout, Layout
 from flylab.layout.runtime_int import MOST, RuntimeInt, is_number
 from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
+from flylab.layout.terms import NAME, Term
 
 
 def is_runtime(value: Any) -> bool:
@@ -40,7 +43,19 @@ def facts_of(number: Numeric) -> RuntimeInt:
     """What is known of a runtime integer."""
     low, high = interval(number)
     bits = 32 if number.dtype.bits <= 32 else 64
-    return RuntimeInt(low, min(high, MOST[64]), number.divisor, bits)
+    term = active.function.terms.get(number.value) if active.function else None
+    return RuntimeInt(low, min(high, MOST[64]), number.divisor, bits, term)
+
+
+def _name(number: Numeric) -> None:
+    """Note which number it is: the user's name for it, which in one function stands for one value."""
+    value, function = number.value, active.function
+    if function is None or value in function.terms:
+        return
+    name = base = name_of(number, "").strip("'")
+    while Term(1, (name,)) in function.terms.values():
+        name = f"{base}_{len(function.terms)}"
+    function.terms[value] = Term(1, (name,)) if re.fullmatch(NAME, name) else None
 
 
 def traced(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,7 +90,10 @@ def known(arg: Any) -> Any:
         if arg.dtype.is_float or arg.dtype.kind == BOOL or arg.dtype.bits > 64:
             raise TraceError(f"{name_of(arg, 'a number')} in a layout is a {arg.dtype}, and layouts hold integers of "
                              "at most 64 bits", hint="convert it: fx.Int32(x)")
-        return arg.value if arg.is_static else arg
+        if arg.is_static:
+            return arg.value
+        _name(arg)
+        return arg
     if is_mlir_value(arg):
         return CLASSES["Int64" if str(arg.type) == "i64" else "Int32"](arg)
     return arg.layout if isinstance(arg, Tensor) else plain(arg)
@@ -178,7 +196,7 @@ def _is_plain(value: Any) -> bool:
 
 def _signed(leaf: RuntimeInt) -> RuntimeInt:
     """A leaf as an integer of the language holds it, which is signed."""
-    return leaf if leaf.high <= MOST[32] else RuntimeInt(leaf.low, leaf.high, leaf.divisor, 64)
+    return leaf if leaf.high <= MOST[32] else RuntimeInt(leaf.low, leaf.high, leaf.divisor, 64, leaf.term)
 
 
 def assume(value: Any, *, div: int = 1, low: int | None = None, high: int | None = None) -> Any:

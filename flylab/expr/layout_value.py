@@ -10,7 +10,7 @@ from flylab.errors import TraceError
 from flylab.expr.emit import fly, mlir_type
 from flylab.expr.numeric import CLASSES
 from flylab.expr.operators import refuse
-from flylab.expr.state import Owned
+from flylab.expr.state import Owned, active
 from flylab.layout import ComposedLayout
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import runtime_leaves
@@ -110,6 +110,8 @@ def leaves_of(value: Any, facts: Any) -> list[Any]:
 
 def number(value: Any, facts: RuntimeInt) -> Any:
     """An MLIR integer with what is known of it. An extent counts as 1 or more in the algebra alone."""
+    if active.function is not None:
+        active.function.terms[value] = facts.term
     return CLASSES[f"Int{facts.bits}"](value).with_facts((min(facts.low, 0), facts.high), facts.divisor)
 
 

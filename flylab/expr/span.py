@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.layout import Layout, get_leaves
-from flylab.layout.runtime_int import RuntimeInt, last
+from flylab.layout.decisions import last
+from flylab.layout.runtime_int import RuntimeInt
 
 LEAST, MOST = -(2**31), 2**31 - 1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from flylab.errors import TraceError
@@ -22,6 +22,8 @@ class FunctionState:
 
     name: str
     operation: Any
+    terms: dict[Any, Any] = field(default_factory=dict)
+    """Of the integers that layouts have held: which number each is, as a Term, or None."""
     kind = "launcher"
 
 
@@ -29,8 +31,8 @@ class FunctionState:
 class KernelState(FunctionState):
     """One trace of a kernel: also its block, and the extents of its grid, where they are known."""
 
-    block: Extents | None
-    grid: tuple[int | None, int | None, int | None]
+    block: Extents | None = None
+    grid: tuple[int | None, int | None, int | None] = (None, None, None)
     kind = "kernel"
 
 

@@ -13,9 +13,9 @@ from flylab.errors import LayoutError, Undecided
 from flylab.layout.arrays import comparable, multiples, reach, stacked
 from flylab.layout.basis import Basis
 from flylab.layout.construct import as_layout, as_tile, nested_like, remade, size
+from flylab.layout.decisions import last, surely_divides, surely_less
 from flylab.layout.int_tuple import IntTuple, as_int, as_profile, at_path, has_runtime, leaves, text
 from flylab.layout.layout import Layout, Mode, has_basis, trusted, with_units
-from flylab.layout.runtime_int import last, surely_divides, surely_less
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 
@@ -182,8 +182,8 @@ def _digit_pieces(modes: tuple[Mode, ...], extent: Any, stride: Any, digits: lis
             stride //= width
             continue
         inside = surely_less(last(extent) * stride, width) or surely_divides(extent * stride, width)
-        count = extent if inside else width // stride if surely_divides(stride, width) else 0
-        if not count or not surely_divides(count, extent):
+        count = extent if inside else width // stride if surely_divides(stride, width) else None
+        if count is None or not surely_divides(count, extent):
             if has_runtime((extent, stride, width)):
                 raise _undecided(trusted(extent, stride), width, step)
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from typing import Any
 
 from flylab.errors import LayoutError
@@ -9,9 +10,9 @@ from flylab.layout.algebra import of_modes
 from flylab.layout.arrays import comparable, reach
 from flylab.layout.construct import as_layout, size
 from flylab.layout.coordinates import idx2crd
+from flylab.layout.decisions import at_least_one, rounded_up, surely_divides
 from flylab.layout.int_tuple import IntTuple, as_shape, product, text
 from flylab.layout.layout import Layout, Mode, has_basis, trusted
-from flylab.layout.runtime_int import at_least_one, rounded_up
 
 
 def complement(layout: Layout, target: Any = 1) -> Layout:
@@ -55,13 +56,31 @@ def gaps_of(layout: Layout) -> tuple[list[Mode], int]:
             pairs.append((stride, extent))
     gaps: list[Mode] = []
     span = 1
-    for stride, extent in sorted(pairs):
+    for stride, extent in by_stride(pairs):
         if stride < span:
             raise _not_disjoint(layout, stride, extent, span)
         if stride // span != 1:
             gaps.append((stride // span, span))
         span = stride * extent
     return gaps, span
+
+
+def by_stride(modes: list[Any]) -> list[Any]:
+    """Tuples that begin with a stride, in the order of the strides. A runtime stride that divides another is not the
+    larger; Undecided where that does not tell.
+
+    >>> by_stride([(8, 2), (1, 4), (1, 2)])
+    [(1, 2), (1, 4), (8, 2)]
+    """
+    if all([type(mode[0]) is int for mode in modes]):
+        return sorted(modes)
+
+    def order(a: tuple[Any, ...], b: tuple[Any, ...]) -> int:
+        if a[0] == b[0]:
+            return 0
+        return -1 if surely_divides(a[0], b[0]) else 1 if surely_divides(b[0], a[0]) or a[0] > b[0] else -1
+
+    return sorted(modes, key=cmp_to_key(order))
 
 
 def _not_disjoint(layout: Layout, stride: int, extent: int, span: int) -> LayoutError:

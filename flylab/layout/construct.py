@@ -7,6 +7,7 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
+from flylab.layout.decisions import last
 from flylab.layout.int_tuple import (
     DEEPEST,
     IntTuple,
@@ -24,7 +25,7 @@ from flylab.layout.int_tuple import (
     text,
 )
 from flylab.layout.layout import Layout, trusted
-from flylab.layout.runtime_int import RuntimeInt, last
+from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 

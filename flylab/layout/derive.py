@@ -7,6 +7,7 @@ from typing import Any
 from flylab.errors import LayoutError, Undecided
 from flylab.layout.algebra import of_modes
 from flylab.layout.construct import as_layout, make_ordered_layout, size
+from flylab.layout.decisions import divides
 from flylab.layout.int_tuple import (
     IntTuple,
     as_shape,
@@ -21,7 +22,6 @@ from flylab.layout.int_tuple import (
 )
 from flylab.layout.layout import Layout, has_basis, trusted, with_units
 from flylab.layout.products import blocked_product
-from flylab.layout.runtime_int import divides
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 

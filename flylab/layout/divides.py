@@ -15,9 +15,10 @@ from flylab.layout.algebra import composition, of_modes, tiled_modes
 from flylab.layout.basis import unit_stride
 from flylab.layout.complements import gaps_of, with_rest
 from flylab.layout.construct import as_layout, as_tile, joined, remade, size
+from flylab.layout.decisions import at_least_one, divides, last, rounded_up, surely_divides
 from flylab.layout.int_tuple import IntTuple
 from flylab.layout.layout import Layout, Mode, has_basis, trusted
-from flylab.layout.runtime_int import RuntimeInt, at_least_one, divides, last, rounded_up, surely_divides
+from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.swizzle import ComposedLayout
 
 _ONE = trusted(1, 0)

@@ -17,10 +17,10 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout import algebra, complements, coordinates, divides, inverse, products
 from flylab.layout.construct import as_tile, cosize, joined, make_identity_layout, remade, size
+from flylab.layout.decisions import last, rounded_up
 from flylab.layout.int_tuple import as_int_tuple, has_runtime, leaves, map_leaves, product, text
 from flylab.layout.layout import Layout, Mode, trusted
 from flylab.layout.notation import tile_text
-from flylab.layout.runtime_int import last, rounded_up
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 _Steps = Callable[..., Iterator["Step"]]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from flylab.errors import LayoutError
 from flylab.layout.algebra import composition, of_modes
 from flylab.layout.arrays import comparable, reach
-from flylab.layout.complements import not_injective
+from flylab.layout.complements import by_stride, not_injective
 from flylab.layout.construct import as_layout, size
+from flylab.layout.decisions import divides, same
 from flylab.layout.int_tuple import IntTuple, has_runtime, product
 from flylab.layout.layout import Layout, Mode, has_basis
 from flylab.layout.products import raked_product
-from flylab.layout.runtime_int import divides, same
 
 
 def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
@@ -30,7 +30,7 @@ def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
         if stride != 0:
             placed.append((stride, extent, step))
         step *= extent
-    return sorted(placed, key=lambda mode: mode[0])
+    return by_stride(placed)
 
 
 def longest_chain(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.construct import as_layout
+from flylab.layout.decisions import divides, rounded_up, surely_divides
 from flylab.layout.int_tuple import (
     DEEPEST,
     MOST_MODES,
@@ -21,7 +22,6 @@ from flylab.layout.int_tuple import (
     text,
 )
 from flylab.layout.layout import Layout, trusted
-from flylab.layout.runtime_int import divides, rounded_up, surely_divides
 from flylab.layout.swizzle import ComposedLayout
 
 _Modes = tuple[Any, ...]

@@ -12,7 +12,8 @@ from flylab.layout.layout import Layout
 from flylab.layout.runtime_int import is_number, parse_runtime
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
-_TOKEN = re.compile(r"\s*(-?[0-9]{1,100}(?:E[0-9]{1,9})*|\?(?:\{[^{}]{1,99}\})?(?:E[0-9]{1,9})*"
+_TOKEN = re.compile(r"\s*((?:[A-Za-z0-9_*]{1,200})?\?(?:\{[^{}]{1,99}\})?(?:E[0-9]{1,9})*"
+                    r"|-?[0-9]{1,100}(?:E[0-9]{1,9})*"
                     r"|S<\s*[0-9]{1,9}\s*,\s*[0-9]{1,9}\s*,\s*-?[0-9]{1,9}\s*>|[(),:*|\[\]o])")
 
 
@@ -68,8 +69,10 @@ class _Reader:
         if token == "*":
             self.take()
             return None
-        number, *path = token.split("E")
-        value = parse_runtime(number) if token[:1] == "?" else int(number) if token.strip("-")[:1].isdigit() else None
+        named, mark, rest = token.rpartition("?")
+        number, *path = (rest if mark else token).split("E")
+        whole = token.strip("-")[:1].isdigit()
+        value = parse_runtime(named + mark + number) if mark else int(number) if whole else None
         if value is None:
             raise self.error(self.place())
         self.take()

@@ -11,10 +11,10 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout.arrays import comparable, reach
 from flylab.layout.construct import nested_like
+from flylab.layout.decisions import divides, same
 from flylab.layout.derive import coprofile
 from flylab.layout.int_tuple import as_int, leaves, product
 from flylab.layout.layout import Layout
-from flylab.layout.runtime_int import divides, same
 from flylab.layout.swizzle import ComposedLayout, Swizzle
 
 _Modes = list[tuple[int, int]]

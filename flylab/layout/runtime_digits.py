@@ -6,8 +6,9 @@ from typing import Any
 
 from flylab.errors import LayoutError
 from flylab.layout.basis import Basis
+from flylab.layout.decisions import surely_divides
 from flylab.layout.int_tuple import IntTuple, leaves, map_leaves
-from flylab.layout.runtime_int import MOST, RuntimeInt, least, surely_divides, width
+from flylab.layout.runtime_int import MOST, RuntimeInt, least, width
 
 
 def runtime_digits(index: Any, shape: IntTuple, stride: IntTuple | None) -> Any:

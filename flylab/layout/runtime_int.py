@@ -19,6 +19,7 @@ from math import gcd
 from typing import Any, NoReturn
 
 from flylab.errors import LayoutError, Undecided
+from flylab.layout.terms import Term, quotient, term_of, times
 
 MOST = {32: 2**31 - 1, 64: 2**63 - 1}
 """The greatest signed value of each width."""
@@ -29,23 +30,33 @@ _FAR = 1 << 32
 class RuntimeInt:
     """Facts of a runtime integer: `low <= value <= high`, a multiple of `divisor`, held in `bits` (32 or 64) bits.
 
-    32 bits hold a signed number, or an unsigned one where it cannot be negative. Two of them are equal only if they
-    are the same object. Raises LayoutError for facts that no integer of 64 bits has.
+    32 bits hold a signed number, or an unsigned one where it cannot be negative. Numbers of one name are one number;
+    without names two are equal only if they are the same object. Raises LayoutError for facts that no integer of 64
+    bits has, and for what is no name.
 
     >>> n = RuntimeInt(divisor=8)
     >>> print(n, n * 16, n % 4, n + 2**31)
     ?{div=8} ?{i64 <2^35 div=128} 0 ?{i64 2147483648..4294967288 div=8}
+    >>> m, n = RuntimeInt(name="m"), RuntimeInt(name="n", high=1000)
+    >>> print(m, n, m * n, m * n // m, n - n)
+    m? n?{<=1000} m*n?{i64 <2^41} n?{i64 <2^41} 0
     """
 
-    __slots__ = ("low", "high", "divisor", "bits", "origin")
+    __slots__ = ("low", "high", "divisor", "bits", "term", "origin")
+    term: Term | None
+    """Which number it is: a product of named numbers; None where that is not known."""
     origin: RuntimeInt
     """The number that this one was before more was known of it: itself, or an earlier one of the same value."""
 
-    def __init__(self, low: int = 0, high: int | None = None, divisor: int = 1, bits: int = 32):
+    def __init__(self, low: int = 0, high: int | None = None, divisor: int = 1, bits: int = 32,
+                 name: str | Term | None = None):
         given = (low, divisor, bits, 0 if high is None else high)
         if not all([type(number) is int for number in given]) or bits not in MOST:
             raise LayoutError(f"a runtime integer of {bits!r} bits from {low!r} to {high!r}, a multiple of {divisor!r}",
                               hint="give ints, and 32 or 64 bits")
+        self.term = term_of(name) if isinstance(name, str) else name
+        if name and (self.term is None or not isinstance(self.term, Term)):
+            raise LayoutError(f"{name!r} is no name of a number", hint='give one such as "m"')
         high = MOST[bits] if high is None else high
         divisor = gcd(divisor, _MOST_DIVISOR) if divisor > _MOST_DIVISOR else divisor
         if divisor < 1 or -(-low // divisor) > high // divisor:
@@ -69,7 +80,13 @@ class RuntimeInt:
             self.low = 0
 
     def __reduce__(self) -> Any:
-        return RuntimeInt, (self.low, self.high, self.divisor, self.bits)
+        return RuntimeInt, (self.low, self.high, self.divisor, self.bits, self.term)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, RuntimeInt) and self.term is not None and self.term == other.term
+
+    def __hash__(self) -> int:
+        return id(self) if self.term is None else hash(self.term)
 
     def __copy__(self) -> RuntimeInt:
         return self
@@ -83,7 +100,7 @@ class RuntimeInt:
 
     def known(self, low: int, high: int) -> RuntimeInt:
         """The same number, known to lie between `low` and `high` also."""
-        return self.read_as(RuntimeInt(max(self.low, low), min(self.high, high), self.divisor, self.bits))
+        return self.read_as(RuntimeInt(max(self.low, low), min(self.high, high), self.divisor, self.bits, self.term))
 
     def extent(self) -> RuntimeInt:
         """The same number as an extent, which is not negative.
@@ -104,7 +121,7 @@ class RuntimeInt:
 
     def multiple(self, value: Any, of: Any) -> bool:
         """Whether `value`, one of both being this, is known to be a multiple of `of`."""
-        return surely_divides(of, value)
+        return of != 0 and low_of(of) >= 0 and remainder(value, of) == 0
 
     def read_as(self, facts: RuntimeInt) -> RuntimeInt:
         """These bits with other facts; for whoever computes with values as well."""
@@ -125,7 +142,7 @@ class RuntimeInt:
         facts = RuntimeInt(low, high, gcd(self.divisor, 1 << swizzle.base), self.bits if self.low >= 0 else 64)
         return self.made("swizzle", self, swizzle, facts)
 
-    def _combined(self, operation: str, a: Any, b: Any, ends: list[int], divisor: int) -> Any:
+    def _combined(self, operation: str, a: Any, b: Any, ends: list[int], divisor: int, term: Term | None = None) -> Any:
         low, high = min(ends), max(ends)
         if low == high:
             return low
@@ -134,20 +151,20 @@ class RuntimeInt:
                 raise LayoutError(f"{number} beside {self}: the device computes with 64 bits, which do not hold it",
                                   hint="use smaller numbers beside runtime ones")
         bits = max(width(a), width(b))
-        return self.made(operation, a, b, RuntimeInt(low, high, max(divisor, 1), bits))
+        return self.made(operation, a, b, RuntimeInt(low, high, max(divisor, 1), bits, term))
 
     def __add__(self, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
         if type(other) is int and not other:
             return self
-        ends = [self.low + _low(other), self.high + _high(other)]
+        ends = [self.low + low_of(other), self.high + high_of(other)]
         return self._combined("add", self, other, ends, gcd(self.divisor, divisor_of(other)))
 
     def __sub__(self, other: Any) -> Any:
         if not is_number(other):
             return NotImplemented
-        if other is self:
+        if other == self:
             return 0
         if type(other) is int:
             return self + -other
@@ -165,8 +182,9 @@ class RuntimeInt:
             return NotImplemented
         if type(other) is int and other in (0, 1):
             return self if other else 0
-        ends = [a * b for a in (self.low, self.high) for b in (_low(other), _high(other))]
-        return self._combined("mul", self, other, ends, self.divisor * divisor_of(other))
+        ends = [a * b for a in (self.low, self.high) for b in (low_of(other), high_of(other))]
+        term = times(self.term, other if type(other) is int else other.term)
+        return self._combined("mul", self, other, ends, self.divisor * divisor_of(other), term)
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -189,12 +207,12 @@ class RuntimeInt:
     def __lt__(self, other: Any) -> bool:
         if self.high < least(other):
             return True
-        return not least(self) >= _high(other) and _refuse(f"{self} < {other}")
+        return self != other and not least(self) >= high_of(other) and undecided(f"{self} < {other}")
 
     def __gt__(self, other: Any) -> bool:
-        if least(self) > _high(other):
+        if least(self) > high_of(other):
             return True
-        return not self.high <= least(other) and _refuse(f"{self} > {other}")
+        return self != other and not self.high <= least(other) and undecided(f"{self} > {other}")
 
     def __le__(self, other: Any) -> bool:
         return not self > other
@@ -203,7 +221,7 @@ class RuntimeInt:
         return not self < other
 
     def __bool__(self) -> bool:
-        return self.low > 0 or self.high < 0 or _refuse(f"{self} is 0")
+        return self.low > 0 or self.high < 0 or undecided(f"{self} is 0")
 
     def __abs__(self) -> Any:
         if self.low >= 0:
@@ -221,7 +239,7 @@ class RuntimeInt:
             isinstance(size, RuntimeInt)) else self
 
     def __str__(self) -> str:
-        """`?` is a number of 32 bits that is not negative; what differs from that stands in braces."""
+        """`?` is a number of 32 bits that is not negative; what differs from that stands in braces, a name before."""
         notes = ["i64"] if self.bits == 64 else []
         lowest, highest = _ends(self.bits, self.divisor)
         if (self.low, self.high) == (lowest, highest):
@@ -230,9 +248,9 @@ class RuntimeInt:
             notes.append(f"{self.low}..{self.high}" if self.high != highest else f">={self.low}")
         elif self.high != highest:
             notes.append(f"<={self.high}" if self.high < _FAR else f"<2^{self.high.bit_length()}")
-        if self.divisor > 1:
+        if self.divisor > (self.term.factor if self.term else 1):
             notes.append(f"div={self.divisor}")
-        return "?" + ("{" + " ".join(notes) + "}" if notes else "")
+        return f"{self.term or ''}?" + ("{" + " ".join(notes) + "}" if notes else "")
 
     __repr__ = __str__
 
@@ -242,7 +260,7 @@ def _ends(bits: int, divisor: int) -> tuple[int, int]:
     return -((MOST[bits] + 1) // divisor * divisor), MOST[bits] // divisor * divisor
 
 
-_NOTES = re.compile(r"\?(?:\{(i64)?\s*(?:(signed)|(-?\d+)\.\.(-?\d+)|<=(\d+)|<2\^(\d+)|>=(-?\d+))?\s*"
+_NOTES = re.compile(r"([^?]*)\?(?:\{(i64)?\s*(?:(signed)|(-?\d+)\.\.(-?\d+)|<=(\d+)|<2\^(\d+)|>=(-?\d+))?\s*"
                     r"(?:div=(\d+))?\})?")
 
 
@@ -253,14 +271,15 @@ def parse_runtime(text: str) -> RuntimeInt | None:
     ?{i64 -8..64 div=8}
     """
     match = _NOTES.fullmatch(text)
-    if not match:
+    if not match or match[1] and term_of(match[1]) is None:
         return None
-    wide, signed, first, final, most, power, least_of, multiple = match.groups()
-    bits, divisor = 64 if wide else 32, int(multiple or 1)
+    name, wide, signed, first, final, most, power, least_of, multiple = match.groups()
+    term = term_of(name)
+    bits, divisor = 64 if wide else 32, int(multiple or (term.factor if term else 1))
     low, high = _ends(bits, divisor) if signed else (0, MOST[bits])
     if first or least_of:
         low, high = int(first or least_of), int(final or MOST[bits])
-    return RuntimeInt(low, int(most) if most else (1 << int(power)) - 1 if power else high, divisor, bits)
+    return RuntimeInt(low, int(most) if most else (1 << int(power)) - 1 if power else high, divisor, bits, term)
 
 
 def _holds(low: int, high: int) -> bool:
@@ -286,12 +305,17 @@ def width(value: Any) -> int:
     return value.bits if isinstance(value, RuntimeInt) else 32 if -MOST[32] - 1 <= value <= MOST[32] else 64
 
 
-def _low(value: Any) -> int:
+def low_of(value: Any) -> int:
     return value.low if isinstance(value, RuntimeInt) else value
 
 
-def _high(value: Any) -> int:
+def high_of(value: Any) -> int:
     return value.high if isinstance(value, RuntimeInt) else value
+
+
+def term_in(value: Any) -> Any:
+    """A number as part of a term: an int itself, of a RuntimeInt its term."""
+    return value if type(value) is int else value.term
 
 
 def divisor_of(value: Any) -> int:
@@ -309,7 +333,7 @@ def least(value: Any) -> int:
     >>> least(RuntimeInt(divisor=8)), least(RuntimeInt(-4)), least(3)
     (8, -4, 3)
     """
-    low = _low(value)
+    low = low_of(value)
     return max(low, value.divisor) if isinstance(value, RuntimeInt) and low >= 0 else low
 
 
@@ -321,18 +345,19 @@ def divided(a: Any, b: Any) -> Any:
     """
     if type(a) is int and type(b) is int:
         return a // b
-    if a is b:
-        return 1
+    whole = quotient(a.term, term_in(b)) if isinstance(a, RuntimeInt) else None
+    if a is b or whole and not whole.names:
+        return whole.factor if whole else 1
     if type(b) is int and b == 1:
         return a
-    if _low(b) < (type(b) is int):
+    if low_of(b) < (type(b) is int):
         why = "may be negative" if isinstance(b, RuntimeInt) else "is not positive"
         raise Undecided(f"{a} is divided by {b}, which {why}",
                         hint="divide by a positive number; fx.assume(n, low=1) says that a runtime number is one")
-    ends = [end // max(bound, 1) for end in (_low(a), _high(a)) for bound in (_low(b), _high(b))]
+    ends = [end // max(bound, 1) for end in (low_of(a), high_of(a)) for bound in (low_of(b), high_of(b))]
     by = divisor_of(a) // b if type(b) is int and divisor_of(a) % b == 0 else 1
     one = a if isinstance(a, RuntimeInt) else b
-    return one._combined("div", a, b, ends, by)
+    return one._combined("div", a, b, ends, by, whole)
 
 
 def remainder(a: Any, b: Any) -> Any:
@@ -345,101 +370,21 @@ def remainder(a: Any, b: Any) -> Any:
         return a % b
     if a is b or type(b) is int and b and divisor_of(a) % b == 0:
         return 0
-    if _low(b) < (type(b) is int):
+    if isinstance(a, RuntimeInt) and quotient(a.term, term_in(b)):
+        return 0
+    if low_of(b) < (type(b) is int):
         return divided(a, b)  # which refuses
-    if _low(a) >= 0 and _high(a) < max(_low(b), 1):
+    if low_of(a) >= 0 and high_of(a) < max(low_of(b), 1):
         return a
     one = a if isinstance(a, RuntimeInt) else b
-    most = max(_high(b), 1) - 1
-    ends = [0, min(most, _high(a)) if _low(a) >= 0 else most]
+    most = max(high_of(b), 1) - 1
+    ends = [0, min(most, high_of(a)) if low_of(a) >= 0 else most]
     return one._combined("rem", a, b, ends, gcd(divisor_of(a), divisor_of(b)))
 
 
-def rounded_up(a: Any, b: Any) -> Any:
-    """a / b, rounded up.
-
-    >>> rounded_up(9, 4), print(rounded_up(RuntimeInt(), 128))
-    ?{<=16777216}
-    (3, None)
-    """
-    if type(a) is int and type(b) is int:
-        return -(-a // b)
-    if surely_divides(b, a):
-        return divided(a, b)
-    count = divided(a + last(b), b)
-    return count.known(count.low, max(_high(a), 0)) if isinstance(count, RuntimeInt) else count
+def undecided(condition: str, hint: str | None = None) -> NoReturn:
+    raise Undecided(f"whether {condition} is known only while the kernel runs", hint=hint or HINT)
 
 
-def at_least_one(number: Any) -> Any:
-    """The number, or 1 if that is more.
-
-    >>> at_least_one(0), at_least_one(RuntimeInt(high=7))
-    (1, ?{1..7})
-    """
-    if not isinstance(number, RuntimeInt):
-        return max(number, 1)
-    if number.low >= 1:
-        return number
-    return number.made("max", number, 1, RuntimeInt(1, max(number.high, 1), 1, number.bits))
-
-
-def last(extent: Any) -> Any:
-    """The last coordinate of an extent. A runtime extent counts as 1 at least.
-
-    >>> last(8), last(RuntimeInt(high=100))
-    (7, ?{<=99})
-    """
-    below = extent - 1
-    return below.known(0, below.high) if isinstance(below, RuntimeInt) else below
-
-
-def divides(divisor: Any, value: Any) -> bool:
-    """Whether `divisor` divides `value`. Raises Undecided where the facts do not tell.
-
-    >>> divides(4, RuntimeInt(divisor=8)), divides(4, 6)
-    (True, False)
-    """
-    rest = remainder(value, divisor)
-    if type(rest) is int:
-        return rest == 0
-    hint = f"say so: fx.assume(n, div={divisor})" if type(divisor) is int and isinstance(value, RuntimeInt) else _HINT
-    _refuse(f"{divisor} divides {value}", hint)
-
-
-def surely_divides(divisor: Any, value: Any) -> bool:
-    """Whether `divisor` is known to divide `value`.
-
-    >>> surely_divides(4, RuntimeInt(divisor=8)), surely_divides(4, RuntimeInt())
-    (True, False)
-    """
-    if type(divisor) is int and type(value) is int:
-        return divisor != 0 and value % divisor == 0
-    return _low(divisor) >= 0 and divisor != 0 and remainder(value, divisor) == 0
-
-
-def surely_less(a: Any, b: Any) -> bool:
-    """Whether a < b is known.
-
-    >>> surely_less(7, RuntimeInt(divisor=8)), surely_less(8, RuntimeInt(divisor=8))
-    (True, False)
-    """
-    return _high(a) < least(b)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two numbers are equal. Raises Undecided where the facts do not tell.
-
-    >>> same(1, RuntimeInt(divisor=8)), same(2, 2)
-    (False, True)
-    """
-    if a is b or type(a) is int and type(b) is int:
-        return bool(a == b)
-    return not (surely_less(a, b) or surely_less(b, a)) and _refuse(f"{a} is {b}")
-
-
-def _refuse(condition: str, hint: str | None = None) -> NoReturn:
-    raise Undecided(f"whether {condition} is known only while the kernel runs", hint=hint or _HINT)
-
-
-_HINT = ("give a known number (fx.Constexpr), or say what is known of it: fx.assume(n, div=8, low=1, high=1024) in a "
+HINT = ("give a known number (fx.Constexpr), or say what is known of it: fx.assume(n, div=8, low=1, high=1024) in a "
          "kernel, RuntimeInt(1, 1024, divisor=8) in a cell")

@@ -25,7 +25,7 @@ class DeviceInt(RuntimeInt):
     __slots__ = ("builder", "source", "_value")
 
     def __init__(self, facts: RuntimeInt, builder: Builder, source: Any):
-        super().__init__(facts.low, facts.high, facts.divisor, facts.bits)
+        super().__init__(facts.low, facts.high, facts.divisor, facts.bits, facts.term)
         self.builder = builder
         self.source = source
         self._value: Any = None

@@ -12,19 +12,8 @@ from hypothesis import strategies as st
 from flylab import layout as rules
 from flylab.errors import LayoutError
 from flylab.layout import Layout, Swizzle, parse, text, tile_text
-from flylab.layout.runtime_int import (
-    MOST,
-    RuntimeInt,
-    Undecided,
-    divides,
-    last,
-    parse_runtime,
-    remainder,
-    rounded_up,
-    same,
-    surely_divides,
-    surely_less,
-)
+from flylab.layout.decisions import divides, last, rounded_up, same, surely_divides, surely_less
+from flylab.layout.runtime_int import MOST, RuntimeInt, Undecided, parse_runtime, remainder
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from tests.layout.refusal import refuses
 
