@@ -112,5 +112,8 @@ def __dir__() -> list[str]:
     )
 
 
+__all__ = __dir__()  # help(flylab.expr) lists them
+
+
 def __getattr__(name: str) -> Any:
     raise _missing("fx", name, globals())

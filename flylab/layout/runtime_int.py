@@ -306,10 +306,20 @@ def width(value: Any) -> int:
 
 
 def low_of(value: Any) -> int:
+    """The least value of a number.
+
+    >>> low_of(3), low_of(RuntimeInt(-8))
+    (3, -8)
+    """
     return value.low if isinstance(value, RuntimeInt) else value
 
 
 def high_of(value: Any) -> int:
+    """The greatest value of a number.
+
+    >>> high_of(3), high_of(RuntimeInt(high=8))
+    (3, 8)
+    """
     return value.high if isinstance(value, RuntimeInt) else value
 
 
@@ -383,6 +393,13 @@ def remainder(a: Any, b: Any) -> Any:
 
 
 def undecided(condition: str, hint: str | None = None) -> NoReturn:
+    """Raises Undecided: nothing tells whether the condition holds.
+
+    >>> undecided("n is even")
+    Traceback (most recent call last):
+    flylab.errors.Undecided: whether n is even is known only while the kernel runs
+    hint: ...
+    """
     raise Undecided(f"whether {condition} is known only while the kernel runs", hint=hint or HINT)
 
 
