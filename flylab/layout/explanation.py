@@ -177,7 +177,7 @@ def _composition(outer: Any, inner: Any) -> Iterator[Step]:
 def _complement(layout: Layout, target: Any = 1) -> Iterator[Step]:
     found: list[Mode] = []
     span = 1
-    for stride, extent in sorted((stride, extent) for extent, stride in layout.modes()):
+    for stride, extent in complements.by_stride([(stride, extent) for extent, stride in layout.modes()]):
         if stride == 0:
             yield Step(f"skip {extent}:0, which repeats what is there")
         elif stride // span == 1:
