@@ -243,8 +243,7 @@ def _right_inverse(layout: Layout) -> Iterator[Step]:
 def _left_inverse(layout: Layout) -> Iterator[Step]:
     placed = inverse.placed_modes(layout, "left_inverse")
     for i, (stride, extent, step) in enumerate(placed):
-        above = placed[i + 1][0] if i + 1 < len(placed) else 0
-        room = above // stride if above else extent
+        room = placed[i + 1][0] // stride if i + 1 < len(placed) else extent
         yield Step(f"indices in steps of {stride} are the coordinate of {extent}:{stride}, which counts {step}; "
                    f"there is room for {room} before the next mode", trusted(room, step))
     yield Step("by stride, with what lies below the first at 0", inverse.left_inverse(layout))

@@ -21,10 +21,11 @@ def deep(levels: int) -> Any:
     return nested
 
 
+NO_COORDINATE = "is not a coordinate of layout (4,8):(1,4)"
 REFUSED = {
-    "floats in an object array": (lambda: Layout((4, 8))(np.array([1.5, 1], dtype=object)), "is not a coordinate of layout (4,8):(1,4)"),
-    "bools in an object array": (lambda: Layout((4, 8))(np.array([True, 1], dtype=object)), "is not a coordinate of layout (4,8):(1,4)"),
-    "None in an object array": (lambda: Layout((4, 8))(np.array([None, 1], dtype=object)), "is not a coordinate of layout (4,8):(1,4)"),
+    "floats in an object array": (lambda: Layout((4, 8))(np.array([1.5, 1], dtype=object)), NO_COORDINATE),
+    "bools in an object array": (lambda: Layout((4, 8))(np.array([True, 1], dtype=object)), NO_COORDINATE),
+    "None in an object array": (lambda: Layout((4, 8))(np.array([None, 1], dtype=object)), NO_COORDINATE),
     "arrays of other shapes": (lambda: Layout((4, 8))(np.arange(3), np.arange(4)), "the shapes (3) and (4)"),
     "arrays of other shapes, as coordinates": (lambda: rules.make_identity_layout((4, 8))(np.arange(3), np.arange(4)),
                                                "the shapes (3) and (4)"),
