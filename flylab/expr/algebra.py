@@ -53,9 +53,13 @@ def _name(number: Numeric) -> None:
     if function is None or value in function.terms:
         return
     name = base = name_of(number, "").strip("'")
-    while Term(1, (name,)) in function.terms.values():
-        name = f"{base}_{len(function.terms)}"
-    function.terms[value] = Term(1, (name,)) if re.fullmatch(NAME, name) else None
+    if not re.fullmatch(NAME, name):
+        function.terms[value] = None
+        return
+    while name in function.names:
+        name = f"{base}_{len(function.names)}"
+    function.names.add(name)
+    function.terms[value] = Term(1, (name,))
 
 
 def traced(rule: Callable[..., Any]) -> Callable[..., Any]:

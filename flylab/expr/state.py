@@ -24,6 +24,8 @@ class FunctionState:
     operation: Any
     terms: dict[Any, Any] = field(default_factory=dict)
     """Of the integers that layouts have held: which number each is, as a Term, or None."""
+    names: set[str] = field(default_factory=set)
+    """The names in these."""
     kind = "launcher"
 
 

@@ -15,7 +15,7 @@ stride of 0 has to be given as 0.
 from __future__ import annotations
 
 import re
-from math import gcd
+from math import gcd, lcm
 from typing import Any, NoReturn
 
 from flylab.errors import LayoutError, Undecided
@@ -58,6 +58,7 @@ class RuntimeInt:
         if name and (self.term is None or not isinstance(self.term, Term)):
             raise LayoutError(f"{name!r} is no name of a number", hint='give one such as "m"')
         high = MOST[bits] if high is None else high
+        divisor = lcm(divisor, self.term.factor) if self.term else divisor
         divisor = gcd(divisor, _MOST_DIVISOR) if divisor > _MOST_DIVISOR else divisor
         if divisor < 1 or -(-low // divisor) > high // divisor:
             raise LayoutError(f"no integer from {low} to {high} is a multiple of {divisor}",
