@@ -133,7 +133,8 @@ _append = traced(rules.append)
 def make_layout(shape: Any, stride: Any = None, *more: Any) -> Any:
     """The layout `shape:stride`; without a stride, compact and column-major. See `flylab.layout.make_layout`.
 
-    Extents and strides may be numbers of the device; such an extent is taken to be 1 or more.
+    Extents and strides may be numbers of the device: then it is a LayoutValue, which all functions of the algebra take.
+    Such an extent cannot be negative; where a decision hangs on it, it counts as 1 or more.
     """
     args = [known(arg) for arg in (shape, stride, *more)]
     if stride is None and not more:
