@@ -209,6 +209,9 @@ def assume(value: Any, *, div: int = 1, low: int | None = None, high: int | None
     Layouts with runtime extents need it where a decision hangs on them: `fx.assume(n, div=64)` can be tiled by 64
     without a rest. It is not checked on the device; of a number that is known, a `TraceError` says that it does not
     hold.
+
+    >>> assume(64, div=8, low=1)
+    64
     """
     given = known(value)
     for what, fact in (("div", div), ("low", low), ("high", high)):

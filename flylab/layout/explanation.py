@@ -82,7 +82,8 @@ def explain(operation: str, *arguments: Any) -> Explanation:
     = (3,2):(2,12)
     """
     if not isinstance(operation, str) or operation not in _STEPS:
-        raise LayoutError(f"there is no explanation of {operation!r}", hint="explain one of " + ", ".join(_STEPS))
+        raise LayoutError(f"there is no explanation of {operation!r}", hint="explain one of " + ", ".join(_STEPS) +
+                          "; the other divides and products have the parts of the logical ones")
     function, steps = _STEPS[operation]
     _check_arguments(operation, function, arguments)
     if isinstance(arguments[0], ComposedLayout):
