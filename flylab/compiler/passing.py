@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
+from flylab.dialect.types import Algebra
 from flylab.errors import TraceError
 from flylab.expr.algebra import is_runtime
-from flylab.expr.layout_value import LayoutValue
+from flylab.expr.layout_value import LayoutValue, term_known
 from flylab.expr.numeric import Numeric, numeric_class
+from flylab.expr.state import FunctionState
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Stream
 from flylab.expr.views import get_iter, get_layout, make_view
 from flylab.layout import Layout
+from flylab.layout.runtime_int import RuntimeInt
+from flylab.layout.runtime_leaves import map_runtime
+from flylab.layout.terms import Term
 
 
 @dataclass(frozen=True)
@@ -33,23 +38,48 @@ class HostArgument:
     spec: Any
 
 
+Slot = tuple[HostArgument, Any, Term | None]
+"""An argument of the device function, the launcher's value, and which number that is, where it is known."""
+
+
 @dataclass(frozen=True)
 class Passed:
     """A kernel's parameter: the arguments that it takes, with the launcher's values, and what it is made of them."""
 
     name: str
-    slots: list[tuple[HostArgument, Any]]
-    made: Callable[[list[Any]], Any] = lambda values: values[0]
+    slots: list[Slot]
+    made: Callable[[list[Any], Names], Any] = lambda values, names: values[0]
 
-    def received(self, values: Iterator[Any]) -> Any:
-        """What the kernel gets, from the arguments of its device function."""
+    def received(self, values: Iterator[Any], names: Names) -> Any:
+        """What the kernel gets, from the arguments of its device function. What the launcher knows, the kernel does."""
         found = []
-        for argument, given in self.slots:
+        for argument, given, term in self.slots:
             value = host_value(argument, values)
             if isinstance(value, Numeric) and isinstance(given, Numeric) and value.dtype == given.dtype:
-                value.bounds, value.divisor = given.bounds, given.divisor  # what the launcher knows, the kernel does
+                value.bounds, value.divisor = given.bounds, given.divisor
+                if term is not None:
+                    names.state.terms[value.value, value.dtype] = names.here(term)
             found.append(value)
-        return self.made(found)
+        return self.made(found, names)
+
+
+class Names:
+    """The launcher's names of numbers, as the kernel calls them: it may use the same names for others."""
+
+    def __init__(self, state: FunctionState):
+        self.state = state
+        self.known: dict[str, str] = {}
+
+    def here(self, term: Term) -> Term:
+        """A term of the launcher in the kernel's names."""
+        for name in term.names:
+            if name not in self.known:
+                self.known[name] = self.state.reserved(name)
+        return Term(term.factor, tuple(sorted([self.known[name] for name in term.names])))
+
+    def leaf(self, facts: RuntimeInt) -> RuntimeInt:
+        """The facts of a leaf in the kernel's names."""
+        return RuntimeInt(facts.low, facts.high, facts.divisor, facts.bits, facts.term and self.here(facts.term))
 
 
 def host_value(argument: HostArgument, values: Iterator[Any]) -> Any:
@@ -75,8 +105,8 @@ def _tensor(name: str, tensor: Tensor) -> Passed:
     """A tensor of a runtime layout: its pointer, and its layout."""
     start = make_view(get_iter(tensor), Layout(1))
     layout = _tree(name, get_layout(tensor))
-    return Passed(name, [(HostArgument(name, TENSOR, start.spec), start), *layout.slots],
-                  lambda values: make_view(get_iter(values[0]), layout.made(values[1:])))
+    return Passed(name, [(HostArgument(name, TENSOR, start.spec), start, None), *layout.slots],
+                  lambda values, names: make_view(get_iter(values[0]), layout.made(values[1:], names)))
 
 
 def _tree(name: str, value: Any) -> Passed:
@@ -84,22 +114,22 @@ def _tree(name: str, value: Any) -> Passed:
     if isinstance(value, LayoutValue):
         form = value.form
         return Passed(name, [_slot(name, number) for number in value.numbers()],
-                      lambda values: LayoutValue.of(form, values))
+                      lambda values, names: LayoutValue.of(Algebra.of(map_runtime(names.leaf, form.value())), values))
     if not isinstance(value, (tuple, list)):
-        return Passed(name, [_slot(name, value)]) if is_runtime(value) else Passed(name, [], lambda values: value)
+        return Passed(name, [_slot(name, value)]) if is_runtime(value) else Passed(name, [], lambda *_: value)
     parts = [_tree(f"{name}.{i}", each) for i, each in enumerate(value)]
 
-    def together(values: list[Any]) -> Any:
+    def together(values: list[Any], names: Names) -> Any:
         rest = iter(values)
-        return type(value)([part.made([next(rest) for _ in part.slots]) for part in parts])
+        return type(value)([part.made([next(rest) for _ in part.slots], names) for part in parts])
 
     return Passed(name, [slot for part in parts for slot in part.slots], together)
 
 
-def _slot(name: str, number: Any) -> tuple[HostArgument, Any]:
+def _slot(name: str, number: Any) -> Slot:
     if not isinstance(number, Numeric):
         raise TraceError(f"'{name}' gets {number!r}, which a kernel cannot take", hint="pass an fx number")
-    return HostArgument(name, NUMBER, type(number)), number
+    return HostArgument(name, NUMBER, type(number)), number, term_known(number)
 
 
 def _kind(parameter: Parameter, value: Any) -> str:
@@ -112,16 +142,17 @@ def _kind(parameter: Parameter, value: Any) -> str:
     return NUMBER if isinstance(value, Numeric) and not value.is_static else CONSTEXPR
 
 
-def _argument(parameter: Parameter, value: Any) -> tuple[HostArgument, Any]:
+def _argument(parameter: Parameter, value: Any) -> Slot:
     kind = _kind(parameter, value)
     if kind == TENSOR and isinstance(value, Tensor):
-        return HostArgument(parameter.name, TENSOR, value.spec), value
+        return HostArgument(parameter.name, TENSOR, value.spec), value, None
     if kind == NUMBER and isinstance(value, (Numeric, int, float)):
         numeric = parameter.numeric or numeric_class(type(value))
         parameter.check_number(numeric, value)
-        return HostArgument(parameter.name, NUMBER, numeric), value
+        term = term_known(value) if isinstance(value, Numeric) and not value.is_static else None
+        return HostArgument(parameter.name, NUMBER, numeric), value, term
     if kind == STREAM:
-        return HostArgument(parameter.name, STREAM, value), value
+        return HostArgument(parameter.name, STREAM, value), value, None
     if kind == CONSTEXPR:
         if isinstance(value, Tensor) or is_runtime(value):
             raise TraceError(
@@ -131,5 +162,5 @@ def _argument(parameter: Parameter, value: Any) -> tuple[HostArgument, Any]:
             )
         constant = value.value if isinstance(value, Numeric) else value
         parameter.check_constant(constant)
-        return HostArgument(parameter.name, CONSTEXPR, constant), value
+        return HostArgument(parameter.name, CONSTEXPR, constant), value, None
     raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}", hint="pass what the annotation says")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flylab.compiler.kernel import Kernel, KernelCall, TracedFunction
-from flylab.compiler.passing import HostArgument, Passed, host_value, passed
+from flylab.compiler.passing import HostArgument, Names, Passed, host_value, passed
 from flylab.compiler.signature import NUMBER, TENSOR
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
@@ -144,7 +144,7 @@ class Trace:
     ) -> None:
         from mlir import ir
 
-        runtime = [a for passed in arguments for a, _ in passed.slots if a.kind in (TENSOR, NUMBER)]
+        runtime = [a for passed in arguments for a, _, _ in passed.slots if a.kind in (TENSOR, NUMBER)]
         extra: dict[str, Any] = {"gpu.kernel": ir.UnitAttr.get()}
         if known:
             extra["known_block_size"] = ir.DenseI32ArrayAttr.get(list(known))
@@ -160,7 +160,8 @@ class Trace:
         state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
-            kernel.run_for_effect({passed.name: passed.received(values) for passed in arguments})
+            names = Names(state)
+            kernel.run_for_effect({passed.name: passed.received(values, names) for passed in arguments})
             op("gpu.return", [], loc=_end(kernel))
 
     def _launch_func(
@@ -179,7 +180,7 @@ class Trace:
         passed = [
             value.value if isinstance(value, Tensor) else argument.spec(value).ir_value()
             for each in arguments
-            for argument, value in each.slots
+            for argument, value, _ in each.slots
             if argument.kind in (TENSOR, NUMBER)
         ]
         segments = [0, *[1] * 6, 0, 0, 0, int(bool(smem)), len(passed), 0]

@@ -153,7 +153,7 @@ def parse(spelling: str) -> Ptr | MemRef | Algebra:
         if name not in TYPE_NAMES:
             raise CompileError(f"{spelling} is no type of the Fly dialect")
         return Algebra(name, inside)
-    fields = re.fullmatch(r"(\w+), (\w+)(?:, ([(?0-9].*?))?(?:, align<(\d+)>)?", inside)
+    fields = re.fullmatch(r"(\w+), (\w+)(?:, ((?!align<).+?))?(?:, align<(\d+)>)?", inside)
     if (
         not fields
         or fields[1] not in _DTYPE_OF_TEXT

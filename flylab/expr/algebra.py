@@ -18,7 +18,7 @@ from flylab.dialect.types import INT_TUPLE, Algebra
 from flylab.dtypes import BOOL
 from flylab.errors import NotSupportedError, TraceError, Undecided
 from flylab.expr.emit import fly, mlir_type
-from flylab.expr.layout_value import LayoutValue, leaves_of, number, of_one_width
+from flylab.expr.layout_value import LayoutValue, leaves_of, number, of_one_width, term_known
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
 from flylab.expr.promotion import plain
@@ -43,23 +43,17 @@ def facts_of(number: Numeric) -> RuntimeInt:
     """What is known of a runtime integer."""
     low, high = interval(number)
     bits = 32 if number.dtype.bits <= 32 else 64
-    term = active.function.terms.get(number.value) if active.function else None
-    return RuntimeInt(low, min(high, MOST[64]), number.divisor, bits, term)
+    return RuntimeInt(low, min(high, MOST[64]), number.divisor, bits, term_known(number))
 
 
 def _name(number: Numeric) -> None:
     """Note which number it is: the user's name for it, which in one function stands for one value."""
-    value, function = number.value, active.function
-    if function is None or value in function.terms:
+    function = active.function
+    if function is None or (number.value, number.dtype) in function.terms:
         return
-    name = base = name_of(number, "").strip("'")
-    if not re.fullmatch(NAME, name):
-        function.terms[value] = None
-        return
-    while name in function.names:
-        name = f"{base}_{len(function.names)}"
-    function.names.add(name)
-    function.terms[value] = Term(1, (name,))
+    name = name_of(number, "").strip("'")
+    term = Term(1, (function.reserved(name),)) if re.fullmatch(NAME, name) else None
+    function.terms[number.value, number.dtype] = term
 
 
 def traced(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -110,9 +110,15 @@ def leaves_of(value: Any, facts: Any) -> list[Any]:
 
 def number(value: Any, facts: RuntimeInt) -> Any:
     """An MLIR integer with what is known of it. An extent counts as 1 or more in the algebra alone."""
+    kind = CLASSES[f"Int{facts.bits}"]
     if active.function is not None:
-        active.function.terms[value] = facts.term
-    return CLASSES[f"Int{facts.bits}"](value).with_facts((min(facts.low, 0), facts.high), facts.divisor)
+        active.function.terms[value, kind.dtype] = facts.term
+    return kind(value).with_facts((min(facts.low, 0), facts.high), facts.divisor)
+
+
+def term_known(number: Any) -> Any:
+    """Which number a runtime integer is, as a Term, or None. One MLIR value read as signed and as unsigned is two."""
+    return active.function.terms.get((number.value, number.dtype)) if active.function else None
 
 
 def of_one_width(numbers: list[Any]) -> list[Any]:

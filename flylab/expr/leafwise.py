@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import reduce, wraps
+from functools import partial, reduce, wraps
 from typing import Any
 
 from flylab import layout as rules
@@ -46,7 +46,7 @@ def _everywhere(rule: Callable[..., Any], symbol: Callable[[Any, Any], Any]) -> 
         a, b = known(a), known(b)
         if not is_runtime(a) and not is_runtime(b):
             return rule(a, b)
-        if symbol is operator.eq and not rules.congruent(a, b):
+        if rule is rules.equal and not rules.congruent(a, b):
             return False
         found = list(leaves(map_leaves(symbol, a, b)))
         if False in [each for each in found if isinstance(each, bool)]:
@@ -56,17 +56,17 @@ def _everywhere(rule: Callable[..., Any], symbol: Callable[[Any, Any], Any]) -> 
     return function
 
 
-def _less(a: Any, b: Any) -> Any:
-    """a < b by value: a negative number is less than an unsigned one."""
+def _by_value(symbol: str, a: Any, b: Any) -> Any:
+    """A comparison by value: a negative number is less than an unsigned one, and not equal to it."""
     signs = {number.dtype.signed for number in (a, b) if isinstance(number, Numeric)} | {
         True for number in (a, b) if type(number) is int and number < 0}
     if len(signs) == 1:
-        return a < b
+        return a < b if symbol == "<" else a == b
     if any([number.dtype.bits > 32 for number in (a, b) if isinstance(number, Numeric) and not number.dtype.signed]):
-        raise TraceError(f"elem_less of {a!r} and {b!r}: no format holds the values of both",
+        raise TraceError(f"{a!r} {symbol} {b!r}: no format holds the values of both",
                          hint="convert one of them: .to(fx.Int64)")
-    return compare("<", CLASSES["Int64"](a), CLASSES["Int64"](b))
+    return compare(symbol, CLASSES["Int64"](a), CLASSES["Int64"](b))
 
 
-elem_less = _everywhere(rules.elem_less, _less)
-equal = _everywhere(rules.equal, operator.eq)
+elem_less = _everywhere(rules.elem_less, partial(_by_value, "<"))
+equal = _everywhere(rules.equal, partial(_by_value, "=="))

@@ -23,9 +23,19 @@ class FunctionState:
     name: str
     operation: Any
     terms: dict[Any, Any] = field(default_factory=dict)
-    """Of the integers that layouts have held: which number each is, as a Term, or None."""
+    """Of the integers that layouts have held, by MLIR value and format: which number each is, as a Term, or None."""
     names: set[str] = field(default_factory=set)
     """The names in these."""
+
+    def reserved(self, base: str) -> str:
+        """A name that no other number of this function has: `base`, or with a number behind it."""
+        name, count = base, 1
+        while name in self.names:
+            count += 1
+            name = f"{base}_{count}"
+        self.names.add(name)
+        return name
+
     kind = "launcher"
 
 

@@ -159,12 +159,12 @@ def _with_extents(args: Any, shape: Any) -> Any:
                 note(leaf)
             elif isinstance(leaf, Numeric):
                 low, high = interval(leaf)
-                extents[leaf.value] = leaf.with_facts((max(low, 0), max(high, 0)), leaf.divisor)
+                extents[leaf.value, leaf.dtype] = leaf.with_facts((max(low, 0), max(high, 0)), leaf.divisor)
 
     def replaced(tree: Any) -> Any:
         if isinstance(tree, (tuple, list)):
             return type(tree)(map(replaced, tree))
-        return extents.get(tree.value, tree) if isinstance(tree, Numeric) else tree
+        return extents.get((tree.value, tree.dtype), tree) if isinstance(tree, Numeric) else tree
 
     note(shape)
     return replaced(args)

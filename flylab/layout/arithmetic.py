@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from flylab.errors import LayoutError, Undecided
+from flylab.layout.decisions import same
 from flylab.layout.int_tuple import (
     DEEPEST,
     IntTuple,
     as_int_tuple,
+    congruent,
+    has_runtime,
     leaves,
     level_below,
     map_leaves,
@@ -156,7 +159,10 @@ def equal(a: Any, b: Any) -> bool:
     >>> equal((1, 2), (1, 2)), equal((1, 2), (1, 3))
     (True, False)
     """
-    return bool(as_int_tuple(a) == as_int_tuple(b))
+    a, b = as_int_tuple(a), as_int_tuple(b)
+    if not has_runtime((a, b)):
+        return bool(a == b)
+    return congruent(a, b) and all([same(*pair) for pair in zip(leaves(a), leaves(b), strict=True)])
 
 
 def get_leaves(value: Any) -> tuple[int, ...]:

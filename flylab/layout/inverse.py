@@ -11,6 +11,7 @@ from flylab.layout.decisions import divides, same
 from flylab.layout.int_tuple import IntTuple, has_runtime, product
 from flylab.layout.layout import Layout, Mode, has_basis
 from flylab.layout.products import raked_product
+from flylab.layout.runtime_int import undecided
 
 
 def placed_modes(layout: Layout, name: str) -> list[tuple[int, int, int]]:
@@ -55,11 +56,13 @@ def _farthest_first(placed: list[tuple[int, int, int]]) -> list[tuple[int, int, 
         first.setdefault(stride, i)
     if len(first) == len(placed):
         return placed
+    if has_runtime(tuple(placed)):
+        undecided("one of the modes of the same stride leads farther")
     farthest: dict[int, int] = {}
 
     def far(mode: tuple[int, int, int]) -> int:
         end = mode[0] * mode[1]
-        return farthest.get(end, end) if type(end) is int else 0
+        return farthest.get(end, end)
 
     for mode in reversed(placed):
         farthest[mode[0]] = max(farthest.get(mode[0], 0), far(mode))

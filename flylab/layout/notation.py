@@ -83,7 +83,7 @@ class _Reader:
 
     def term(self) -> Any:
         """A swizzle, a tile, a layout or an int tuple."""
-        if self.peek().startswith("S"):
+        if self.peek().startswith("S<"):
             return Swizzle(*map(int, self.take()[2:-1].split(",")))
         if self.peek() == "[":
             return self.items(self.term, "|", "]")

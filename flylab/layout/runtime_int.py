@@ -99,11 +99,13 @@ class RuntimeInt:
         """The result of an operation on two numbers, one of them this; for whoever computes with values as well."""
         return facts
 
-    def known(self, low: int, high: int) -> RuntimeInt:
-        """The same number, known to lie between `low` and `high` also."""
+    def known(self, low: int, high: int) -> Any:
+        """The same number, known to lie between `low` and `high` also; an int where that leaves but one."""
+        if max(self.low, low) == min(self.high, high):
+            return max(self.low, low)
         return self.read_as(RuntimeInt(max(self.low, low), min(self.high, high), self.divisor, self.bits, self.term))
 
-    def extent(self) -> RuntimeInt:
+    def extent(self) -> Any:
         """The same number as an extent, which is not negative.
 
         >>> print(RuntimeInt(-8).extent())

@@ -9,9 +9,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-NAME = r"[A-Za-z_][A-Za-z_0-9]{0,40}"
-PATTERN = re.compile(rf"(?:(\d{{1,19}})\*)?({NAME}(?:\*{NAME}){{0,9}})?")
-_MOST_FACTORS = 10
+NAME = r"[A-Za-z_][A-Za-z_0-9]{0,29}"
+_PATTERN = re.compile(r"(?:(\d{1,19})\*)?([A-Za-z_]\w{0,39}(?:\*[A-Za-z_]\w{0,39}){0,9})?", re.ASCII)
+_MOST_FACTORS, _LONGEST = 10, 120  # names, and their letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def term_of(text: str) -> Term | None:
     >>> term_of("128*m*n"), term_of("")
     (Term(factor=128, names=('m', 'n')), None)
     """
-    match = PATTERN.fullmatch(text)
+    match = _PATTERN.fullmatch(text)
     return Term(int(match[1] or 1), tuple(sorted(match[2].split("*")))) if match and match[2] else None
 
 
@@ -46,7 +46,9 @@ def times(a: Term | None, b: Term | int | None) -> Term | None:
         return None
     other = Term(b, ()) if isinstance(b, int) else b
     names = tuple(sorted(a.names + other.names))
-    return Term(a.factor * other.factor, names) if len(names) <= _MOST_FACTORS else None
+    factor = a.factor * other.factor
+    long = len(names) > _MOST_FACTORS or sum(map(len, names)) > _LONGEST or factor >= 1 << 63
+    return None if long else Term(factor, names)
 
 
 def quotient(a: Term | None, b: Term | int | None) -> Term | None:

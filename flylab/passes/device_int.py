@@ -12,7 +12,6 @@ from flylab.layout.runtime_int import MOST, RuntimeInt, width
 from flylab.passes.rewriter import Builder
 
 SIMPLE = {"add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "max": "arith.maxui", "min": "arith.minui"}
-EXTENSIONS = ("arith.extsi", "arith.extui")
 EQUAL, UNSIGNED_GREATER, SIGNED_LESS = 0, 8, 2  # predicates of arith.cmpi
 
 
@@ -129,14 +128,7 @@ def _factors(number: Any) -> tuple[int, Counter[Any]]:
         if isinstance(source, tuple) and source[0] != "mul":
             return 1, Counter({number: 1})
         return _product(*map(_factors, source[1:])) if isinstance(source, tuple) else _factors(source)
-    maker = number.owner
-    name = getattr(maker, "name", "")
-    if name == "arith.muli":
-        return _product(*map(_factors, maker.operands))
-    if name in EXTENSIONS:
-        return _factors(maker.operands[0])
-    if name == "arith.constant":
-        return int(maker.attributes["value"].value), Counter()
+    # A product of the program's own may have wrapped.
     return 1, Counter({number: 1})
 
 

@@ -50,7 +50,7 @@ def test_the_strides_of_a_compact_layout_cost_one_division_a_digit() -> None:
     launch = cell("""
         @flyc.kernel
         def k(A: fx.Tensor, n, m):
-            i, j, k = fx.idx2crd(fx.thread_idx.x, fx.make_layout((8, n, m), (n * m, m, 1)))
+            i, j, k = fx.idx2crd(fx.thread_idx.x, fx.make_ordered_layout((8, n, m), (2, 1, 0)))
             A[i] = j + k
 
         @flyc.jit
@@ -273,3 +273,75 @@ def test_a_name_is_one_number_wherever_it_stands() -> None:
                 lib.crd2idx(t % lib.size(rows), lib.composition(rows, lib.make_layout((b, a), (a, 1))))]
 
     check(program, [(5, 7, 3), (8, 4, 2), (16, 64, 2)])
+
+
+ONE_NAME = {
+    "a layout brings the launcher's names": ("""
+        C = fx.coalesce(fx.make_layout((m, 2), (1, L.shape[0])))
+        out[0] = fx.Int64(fx.crd2idx(6, C))
+     """, 4),
+    "a number and its unsigned reading": ("""
+        i = fx.Int8(n - 4)
+        u = fx.Uint8(i)
+        out[0] = fx.Int64(fx.crd2idx((1, 0), fx.make_layout((u, 4), (i, 1))))
+     """, -1),
+    "a product that wraps": ("""
+        a = fx.Uint8(m)
+        p = a * fx.Uint8(n + 53)
+        i, j, l = fx.idx2crd(24, fx.make_layout((3, 4, a), (p, a, 1)))
+        out[0] = i * 100 + j * 10 + l
+     """, 100),
+    "a name given again": ("""
+        before = fx.make_layout(n)
+        n = n + 1
+        n_2 = n + 1
+        L = fx.make_layout((before.shape[0] if False else fx.get_shape(before), n, n_2))
+        out[0] = fx.Int64(fx.crd2idx(fx.size(L) - 1, fx.coalesce(L)))
+     """, 59),
+    "a name that begins with S": ("""
+        SEQ, E0, o = m, n, m + n
+        out[0] = fx.Int64(fx.size(fx.zipped_divide(fx.make_layout((SEQ, E0, o)), (2, 2))))
+     """, 6 * 4 * 8),
+    "signs and values": ("""
+        less = fx.elem_less((n - 4,), (fx.Uint32(m),)).select(10, 0)
+        out[0] = less + fx.equal((n - 4,), (fx.Uint32(n - 4),)).select(1, 0)
+     """, 10),
+    "long names": ("""
+        a_name_of_more_than_thirty_letters_in_all = m
+        L = fx.make_layout((a_name_of_more_than_thirty_letters_in_all, 2**40, 2**20))
+        out[0] = fx.Int64(fx.crd2idx((1, 1, 1), fx.zipped_divide(L, (1, 1, 1)))) if False else fx.rank(L)
+     """, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE_NAME)
+def test_a_name_is_one_number(name: str) -> None:
+    body, wanted = ONE_NAME[name]
+    launch = cell(f"""
+    @flyc.kernel
+    def k(out: fx.Tensor, L, m, n):
+        {body.strip()}
+
+    @flyc.jit
+    def launch(out: fx.Tensor, m: fx.Int32, n: fx.Int32):
+        k(out, fx.make_layout((m, n), (n, 1)), n, m).launch(grid=1, block=1)
+    """)["launch"]
+    out = np.zeros(8, np.int64)
+    launch(out, 3, 5)
+    assert out[0] == wanted
+
+
+def test_what_the_launcher_knows_of_a_number_the_kernel_knows() -> None:
+    """The layout's extent and the number beside it are one number of the launcher."""
+    launch = cell("""
+        @flyc.kernel
+        def k(out: fx.Tensor, L, rows, n):
+            out[0] = fx.rank(fx.coalesce(fx.make_layout((rows, n), (1, L.shape[0]))))
+
+        @flyc.jit
+        def launch(out: fx.Tensor, m: fx.Int32, n: fx.Int32):
+            k(out, fx.make_layout((m, n), (n, 1)), m, n).launch(grid=1, block=1)
+    """)["launch"]
+    out = np.zeros(8, np.int64)
+    launch(out, 3, 5)
+    assert out[0] == 1

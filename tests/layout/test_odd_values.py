@@ -40,6 +40,9 @@ REFUSED = {
                                           "the product of (4,8):(16,1) and"),
     "a runtime stride that may be 1": (lambda: rules.recast_layout(parse("(1,3,4):(0,4,?)"), 16, 8), "whether"),
     "a coordinate of any size": (lambda: rules.elem_less(0, RuntimeInt()), "whether 0 < ?"),
+    "two modes of one stride": (lambda: rules.right_inverse(parse("(b?{div=8},2):(1,1)")),
+                                "one of the modes of the same stride leads farther"),
+    "equal or not": (lambda: rules.equal(parse("(m?{div=8},n?)"), (8, 8)), "whether m?{div=8} is 8"),
     "a name that is none": (lambda: RuntimeInt(name="1m"), "no name of a number"),
     "a number without facts": (lambda: RuntimeInt(high=None, bits=16), "a runtime integer of 16 bits"),
 }  # fmt: skip

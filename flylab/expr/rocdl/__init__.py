@@ -85,8 +85,8 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             hint="pass it as an fx.Constexpr[int] parameter",
         )
     if tensor.is_runtime and not max_size and num_records_bytes is None:
-        spanned = traced(cosize)(tensor) * tensor.spec.dtype.bits
-        return make_buffer(tensor, minimum(CLASSES["Int64"](ceildiv(spanned, 8)), MAX_RECORDS))
+        count = minimum(CLASSES["Int64"](traced(cosize)(tensor)), MAX_RECORDS)
+        return make_buffer(tensor, minimum(ceildiv(count * tensor.spec.dtype.bits, 8), MAX_RECORDS))
     covered = 0 if tensor.is_runtime else -(-cosize(layout) * tensor.spec.dtype.bits // 8)
     records = MAX_RECORDS if max_size else covered if num_records_bytes is None else num_records_bytes
     # An offset beyond 32 bits becomes the largest that an access of 16 bytes can have: no tensor reaches there.
