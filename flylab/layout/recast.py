@@ -11,7 +11,7 @@ from typing import Any
 from flylab.errors import LayoutError
 from flylab.layout.arrays import comparable, reach
 from flylab.layout.construct import nested_like
-from flylab.layout.decisions import divides, same
+from flylab.layout.decisions import divides, same, surely_divides
 from flylab.layout.derive import coprofile
 from flylab.layout.int_tuple import as_int, leaves, product
 from flylab.layout.layout import Layout
@@ -63,18 +63,30 @@ def _nested(modes: _Modes, layout: Layout) -> tuple[Any, Any]:
 
 def _narrowed(modes: _Modes, factor: int, layout: Layout) -> _Modes:
     """Each element in `factor` parts, which follow each other in the first mode of stride 1."""
-    # A mode of one element may have any stride, so 1 as well.
-    carriers = [mode for mode in modes if mode[1] == 1]
-    if not carriers:
-        carriers = [mode for mode in modes if same(mode[1], 1)] or [mode for mode in modes if mode[0] == 1]
-    if not carriers:
+    at = _carrier(modes)
+    if at is None:
         raise LayoutError(f"recast_layout of {layout} to elements of 1/{factor} of the width: no mode has stride 1, "
                           "so part 1 of element 0 would be in no mode",
                           hint="add a mode of one element for the parts: prepend(layout, make_layout(1))")
-    at = modes.index(carriers[0])
     scaled = [(extent, stride * factor) for extent, stride in modes]
     scaled[at] = (modes[at][0] * factor, 1)
     return scaled
+
+
+def _carrier(modes: _Modes) -> int | None:
+    """Which mode takes the parts of an element: the first of stride 1, else the first of one element, if there is one.
+
+    A runtime stride before it that is 1 would take them; not where it is a multiple of the extent found, which then is
+    1 as well.
+    """
+    found = next((i for i, mode in enumerate(modes) if mode[1] == 1), None)
+    for i, (_, stride) in enumerate(modes[:found]):
+        if (found is None or not surely_divides(modes[found][0], stride)) and same(stride, 1):
+            return i
+    if found is None:
+        # A mode of one element may have any stride, so 1 as well.
+        found = next((i for i, mode in enumerate(modes) if mode[0] == 1), None)
+    return found
 
 
 def _widened(modes: _Modes, factor: int, layout: Layout) -> _Modes:
