@@ -94,7 +94,7 @@ def host_value(argument: HostArgument, values: Iterator[Any]) -> Any:
 def passed(parameter: Parameter, value: Any) -> Passed:
     """A kernel's parameter and what the launcher passes for it."""
     name = parameter.name
-    if isinstance(value, Tensor) and value.is_runtime and parameter.kind in (TENSOR, INFERRED):
+    if isinstance(value, Tensor) and value.spec.is_runtime and parameter.kind in (TENSOR, INFERRED):
         return _tensor(name, value)
     if isinstance(value, (LayoutValue, tuple, list)) and is_runtime(value) and parameter.kind == INFERRED:
         return _tree(name, value)

@@ -67,6 +67,15 @@ class MemRef:
         """The type of the view's pointer."""
         return Ptr(self.dtype, self.space, self.align)
 
+    @property
+    def is_runtime(self) -> bool:
+        """Whether an extent or a stride is known only on the device."""
+        return has_runtime((self.layout.shape, self.layout.stride))
+
+    def facts(self) -> Layout:
+        """The layout, with RuntimeInts of its own for what is known only on the device."""
+        return parse_layout(str(self.layout)) if self.is_runtime else self.layout
+
     def with_layout(self, layout: Layout, align: int = 0) -> MemRef:
         """The same memory seen through another layout."""
         return MemRef(self.dtype, self.space, layout, align)
@@ -115,8 +124,7 @@ _python_of: dict[Any, Any] = {}
 def to_mlir(spec: Ptr | MemRef | Algebra) -> Any:
     """The MLIR type of a Fly type (in the process-wide context)."""
     # Runtime leaves are equal to no other's: such a type is known by its text.
-    runtime = isinstance(spec, MemRef) and has_runtime((spec.layout.shape, spec.layout.stride))
-    key = (spec.NAME, str(spec)) if runtime else spec
+    key = (spec.NAME, str(spec)) if isinstance(spec, MemRef) and spec.is_runtime else spec
     found = _mlir_of.get(key)
     if found is None:
         from mlir import ir

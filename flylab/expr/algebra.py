@@ -17,7 +17,7 @@ from typing import Any
 from flylab.dialect.types import INT_TUPLE, Algebra
 from flylab.dtypes import BOOL
 from flylab.errors import NotSupportedError, TraceError, Undecided
-from flylab.expr.emit import fly, mlir_type
+from flylab.expr.emit import fly
 from flylab.expr.layout_value import LayoutValue, leaves_of, number, of_one_width, term_known
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval, is_mlir_value
@@ -166,6 +166,13 @@ def operand(arg: Any, facts: Any) -> Any:
     return fly("make_int_tuple" if kind.NAME == INT_TUPLE else "make_tile", values, [kind])
 
 
+def map_numbers(function: Callable[[Numeric], Any], value: Any) -> Any:
+    """A number or tuple with each fx number replaced by `function` of it."""
+    if isinstance(value, tuple):
+        return tuple([map_numbers(function, each) for each in value])
+    return function(value) if isinstance(value, Numeric) else value
+
+
 def _numbers(arg: Any) -> list[Any]:
     if isinstance(arg, tuple):
         return [value for each in arg for value in _numbers(each)]
@@ -183,7 +190,7 @@ def emitted(name: str, operands: list[Any], result: Any) -> Any:
                                 hint="call it with numbers that are known, or for one part at a time")
     result = map_runtime(_signed, result)
     if isinstance(result, RuntimeInt):
-        return number(fly(name, operands, [mlir_type(CLASSES[f"Int{result.bits}"].dtype)]), result)
+        return number(name, operands, result)
     values = iter(leaves_of(fly(name, operands, [Algebra.of(result)]), result))
     return map_runtime(lambda leaf: next(values), result)
 

@@ -41,37 +41,28 @@ class LayoutValue(Owned):
     @property
     def shape(self) -> Any:
         """The shape, its runtime extents as numbers of the device."""
-        return self._ask("get_shape")
+        return _applied("get_shape", self)
 
     @property
     def stride(self) -> Any:
         """The stride, its runtime leaves as numbers of the device."""
-        return self._ask("get_stride")
-
-    def _ask(self, name: str, *args: Any) -> Any:
-        from flylab import layout
-        from flylab.expr.algebra import traced
-
-        return traced(getattr(layout, name))(self, *args)
+        return _applied("get_stride", self)
 
     def __call__(self, *coord: Any) -> Any:
         """The index at a coordinate, as `fx.crd2idx` gives it."""
-        from flylab.expr.algebra import traced
-        from flylab.layout import crd2idx
-
-        return traced(crd2idx)(coord[0] if len(coord) == 1 else coord, self)
+        return _applied("crd2idx", coord[0] if len(coord) == 1 else coord, self)
 
     def __getitem__(self, index: Any) -> Any:
         """The mode at an index; of a coordinate tensor the element at a coordinate."""
         facts = self.form.value()
         tensor = isinstance(facts, ComposedLayout) and facts.is_coordinate_tensor
-        return self(index) if tensor else self._ask("get", index)
+        return self(index) if tensor else _applied("get", self, index)
 
     def __len__(self) -> int:
-        return int(self._ask("rank"))
+        return int(_applied("rank", self))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self._ask("get", i) for i in range(len(self))])
+        return iter([_applied("get", self, i) for i in range(len(self))])
 
     def __eq__(self, other: object) -> bool:
         if other is self:
@@ -101,16 +92,24 @@ class LayoutValue(Owned):
                          hint="ask for one: layout(coord); or list a layout of known extents")
 
 
+def _applied(name: str, *args: Any) -> Any:
+    """The function of the algebra of this name, of arguments of which one is a LayoutValue."""
+    from flylab import layout
+    from flylab.expr.algebra import apply, known
+
+    return apply(getattr(layout, name), known(args))
+
+
 def leaves_of(value: Any, facts: Any) -> list[Any]:
     """The runtime leaves of a value of the algebra (an MLIR value), as numbers of the device."""
-    kinds = [mlir_type(CLASSES[f"Int{leaf.bits}"].dtype) for leaf in runtime_leaves(facts)]
-    return [number(fly("get_leaf", [value], [kind], index=i), leaf)
-            for i, (kind, leaf) in enumerate(zip(kinds, runtime_leaves(facts), strict=True))]
+    return [number("get_leaf", [value], leaf, index=i) for i, leaf in enumerate(runtime_leaves(facts))]
 
 
-def number(value: Any, facts: RuntimeInt) -> Any:
-    """An MLIR integer with what is known of it. An extent counts as 1 or more in the algebra alone."""
+def number(name: str, operands: list[Any], facts: RuntimeInt, **attributes: Any) -> Any:
+    """The integer that a Fly operation gives, with what is known of it. Only the algebra takes an extent for 1 or more.
+    """
     kind = CLASSES[f"Int{facts.bits}"]
+    value = fly(name, operands, [mlir_type(kind.dtype)], **attributes)
     if active.function is not None:
         active.function.terms[value, kind.dtype] = facts.term
     return kind(value).with_facts((min(facts.low, 0), facts.high), facts.divisor)

@@ -15,7 +15,6 @@ from flylab.expr.span import LEAST, MOST, Span, extent
 from flylab.expr.state import Owned, current_kernel, require_kernel
 from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.layout import Layout, size
-from flylab.layout.int_tuple import has_runtime
 
 
 class Pointer(Owned):
@@ -86,19 +85,9 @@ class Tensor(Owned):
     @property
     def layout(self) -> Any:
         """Coordinates to element offsets: a Layout, or a LayoutValue where a part is known only on the device."""
-        if not self.is_runtime:
+        if not self.spec.is_runtime:
             return self.spec.layout
         return LayoutValue(fly("get_layout", [self.value], [Algebra.of(self.spec.layout)]))
-
-    @property
-    def is_runtime(self) -> bool:
-        """Whether an extent or a stride is known only on the device."""
-        return has_runtime((self.spec.layout.shape, self.spec.layout.stride))
-
-    def facts(self) -> Layout:
-        """The layout, with RuntimeInts of its own for what is known only on the device."""
-        layout = self.spec.layout
-        return Algebra.of(layout).value() if self.is_runtime else layout
 
     @property
     def shape(self) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from flylab import layout as rules
 from flylab.dialect.types import MemRef, Ptr
 from flylab.errors import LayoutError, NotSupportedError, TraceError, Undecided
-from flylab.expr.algebra import Arguments, decided, is_runtime, known, operand, traced
+from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbers, operand, traced
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
@@ -28,7 +28,7 @@ def _divide(kind: str) -> Any:
             return on_layouts(layout, divisor)
         call = Arguments((known(divisor),))
         spec = layout.spec
-        result = decided(rule, layout.facts(), *call.facts)
+        result = decided(rule, spec.facts(), *call.facts)
         tiles = fly(kind, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
         return Tensor(tiles, layout.reach)
 
@@ -57,7 +57,7 @@ def slice_view(source: Any, coord: Any) -> Any:
     if not isinstance(source, Tensor):
         return _slice(source, coord)
     coord = _coordinate(known(coord))
-    layout = source.facts()
+    layout = source.spec.facts()
     if isinstance(coord, tuple) and len(coord) == 1 and not isinstance(layout.shape, tuple):
         coord = coord[0]  # a tensor of rank 1 has the shape (n,)
     call = Arguments((coord,))
@@ -81,7 +81,7 @@ def slice_view(source: Any, coord: Any) -> Any:
             return make_view(get_iter(source) + CLASSES["Int64"](offset.low), rest)
         if not reach.fits:
             # An offset of 64 bits says that it may leave those 32 of the descriptor.
-            call = Arguments((_widened(coord),))
+            call = Arguments((map_numbers(CLASSES["Int64"], coord),))
     part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest)])
     return Tensor(part, reach)
 
@@ -103,13 +103,6 @@ def _coordinate(coord: Any) -> Any:
     return coord
 
 
-def _widened(coord: Any) -> Any:
-    """The coordinate with its runtime numbers as Int64."""
-    if isinstance(coord, tuple):
-        return tuple(map(_widened, coord))
-    return CLASSES["Int64"](coord) if isinstance(coord, Numeric) else coord
-
-
 def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
     """Refuse a known coordinate outside of its mode, where the mode's extent is known."""
     if isinstance(coord, tuple):
@@ -128,6 +121,7 @@ def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
 
 _make_layout = traced(rules.make_layout)
 _append = traced(rules.append)
+_coordinate_tensor = traced(rules.make_view)
 
 
 def make_layout(shape: Any, stride: Any = None, *more: Any) -> Any:
@@ -153,21 +147,12 @@ def _with_extents(args: Any, shape: Any) -> Any:
     """The arguments with the runtime extents of `shape` known not to be negative, wherever they stand."""
     extents = {}
 
-    def note(tree: Any) -> None:
-        for leaf in tree if isinstance(tree, tuple) else (tree,):
-            if isinstance(leaf, tuple):
-                note(leaf)
-            elif isinstance(leaf, Numeric):
-                low, high = interval(leaf)
-                extents[leaf.value, leaf.dtype] = leaf.with_facts((max(low, 0), max(high, 0)), leaf.divisor)
+    def note(number: Numeric) -> None:
+        low, high = interval(number)
+        extents[number.value, number.dtype] = number.with_facts((max(low, 0), max(high, 0)), number.divisor)
 
-    def replaced(tree: Any) -> Any:
-        if isinstance(tree, (tuple, list)):
-            return type(tree)(map(replaced, tree))
-        return extents.get((tree.value, tree.dtype), tree) if isinstance(tree, Numeric) else tree
-
-    note(shape)
-    return replaced(args)
+    map_numbers(note, shape)
+    return map_numbers(lambda number: extents.get((number.value, number.dtype), number), tuple(args))
 
 
 def get_iter(tensor: Tensor) -> Pointer:
@@ -187,7 +172,7 @@ def make_view(iterator: Any, layout: Any) -> Any:
                 f"make_view of {type(iterator).__name__}",
                 hint="its first argument is a pointer: make_view(fx.get_iter(tensor), layout); or a coordinate",
             )
-        return traced(rules.make_view)(iterator, layout)
+        return _coordinate_tensor(iterator, layout)
     if isinstance(layout, (int, tuple, Numeric)):
         layout = make_layout(layout)
     facts = layout.form.value() if isinstance(layout, LayoutValue) else layout

@@ -71,7 +71,7 @@ def is_multiple(value: Any, of: Any) -> bool:
     (True, False)
     """
     one = value if isinstance(value, RuntimeInt) else of
-    return bool(one.multiple(value, of)) if isinstance(one, RuntimeInt) else surely_divides(of, value)
+    return surely_divides(of, value) or isinstance(one, RuntimeInt) and one.multiple(value, of)
 
 
 def _if_above(value: Any, bound: Any, index: Any) -> Any:

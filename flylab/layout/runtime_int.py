@@ -123,8 +123,9 @@ class RuntimeInt:
         return self.read_as(RuntimeInt(0, 2**32 - 1 if self.bits == 32 else MOST[64], 1, self.bits))
 
     def multiple(self, value: Any, of: Any) -> bool:
-        """Whether `value`, one of both being this, is known to be a multiple of `of`."""
-        return of != 0 and low_of(of) >= 0 and remainder(value, of) == 0
+        """Whether more than the facts tells that `value`, one of both being this, is a multiple of `of`: for whoever
+        computes with values as well."""
+        return False
 
     def read_as(self, facts: RuntimeInt) -> RuntimeInt:
         """These bits with other facts; for whoever computes with values as well."""

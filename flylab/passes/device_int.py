@@ -38,9 +38,7 @@ class DeviceInt(RuntimeInt):
         return DeviceInt(facts, self.builder, self)
 
     def multiple(self, value: Any, of: Any) -> bool:
-        """As of a RuntimeInt, and where `value` is a product in which all factors of `of` occur."""
-        if super().multiple(value, of):
-            return True
+        """Whether `value` is a product in which all factors of `of` occur."""
         (number, values), (other, needed) = _factors(value), _factors(of)
         return other != 0 and number % other == 0 and needed <= values
 
@@ -67,8 +65,8 @@ class DeviceInt(RuntimeInt):
             negative = self.builder.op("arith.subi", [right, left], f"i{bits}")
             return self.builder.op("arith.maxsi", [left, negative], f"i{bits}")
         if operation == "unless":
-            empty = _compare(self.builder, EQUAL, right, self.builder.constant(0, f"i{bits}"))
             zero = self.builder.constant(0, f"i{bits}")
+            empty = _compare(self.builder, EQUAL, right, zero)
             return self.builder.op("arith.select", [empty, zero, left], f"i{bits}")
         if operation == "above":
             greater = _compare(self.builder, UNSIGNED_GREATER, left, right)

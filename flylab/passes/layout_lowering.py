@@ -69,9 +69,12 @@ class _Lowering:
         leaves = iter(self.leaves.get(value, ()))
         return map_runtime(lambda facts: DeviceInt(facts, builder, next(leaves)), found)
 
-    def record(self, builder: Builder, result: Any, found: Any) -> None:
-        """Keep the leaves of a result."""
-        wanted, got = numbers(_facts(result)), numbers(found)
+    def record(self, result: Any, found: Any) -> None:
+        """Keep the leaves of a result, if it has any."""
+        wanted = numbers(_facts(result))
+        if not any([isinstance(facts, RuntimeInt) for facts in wanted]):
+            return
+        got = numbers(found)
         if len(wanted) != len(got):
             raise LayoutError(f"{result.type} was expected, and {found} computed")
         self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
@@ -80,10 +83,7 @@ class _Lowering:
 
 def _facts(value: Any) -> Any:
     spec = of_mlir(value.type)
-    if isinstance(spec, Algebra):
-        return spec.value()
-    runtime = runtime_leaves(spec.layout)
-    return Algebra.of(spec.layout).value() if runtime else spec.layout
+    return spec.value() if isinstance(spec, Algebra) else spec.facts()
 
 
 def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -92,8 +92,8 @@ def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
     result = op.results[0]
     try:
         found = rule(*[lowering.bound(builder, value) for value in op.operands])
-        if isinstance(of_mlir(result.type), Algebra):
-            lowering.record(builder, result, found)
+        if of_mlir(result.type) is not None:
+            lowering.record(result, found)
         else:
             result.replace_all_uses_with(number_value(builder, found, int(str(result.type)[1:])))
     except LayoutError as error:
@@ -101,19 +101,17 @@ def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    view = op.operands[0]
-    if view not in lowering.pointer:
+    """A divide of a layout, or of a view, whose pointer stays: a known layout stands in its type."""
+    view, result = op.operands[0], op.results[0]
+    pointer = lowering.pointer.get(view)
+    if pointer is not None:
+        lowering.pointer[result] = pointer
+    if pointer is None or of_mlir(result.type).is_runtime:
         _algebra(lowering, op, builder)
-        return
-    lowering.pointer[op.results[0]] = lowering.pointer[view]
-    if runtime_leaves(of_mlir(op.results[0].type).layout):
-        rule = getattr(rules, op.name.removeprefix("fly."))
-        lowering.record(builder, op.results[0], rule(*[lowering.bound(builder, value) for value in op.operands]))
 
 
 def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    result = op.results[0]
-    lowering.leaves[result] = list(op.operands)
+    lowering.leaves[op.results[0]] = list(op.operands)
 
 
 def _static(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -157,7 +155,7 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
         _algebra(lowering, op, builder)
         return
     rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
-    lowering.record(builder, op.results[0], rest)
+    lowering.record(op.results[0], rest)
     lowering.pointer[op.results[0]] = lowering.moved(builder, lowering.pointer[view], offset)
 
 

@@ -57,6 +57,9 @@ def BufferCopy128b(cache_modifier: int = 0) -> CopyOp:
     return BufferCopy(128, cache_modifier)
 
 
+_cosize = traced(cosize)
+
+
 def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_bytes: Any = None) -> Tensor:
     """The tensor behind a buffer descriptor: reads outside of it give 0, writes outside are dropped.
 
@@ -70,7 +73,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             f"make_buffer_tensor: {name_of(tensor, repr(tensor))} is not a tensor in global memory",
             hint="give an fx.Tensor parameter or a view of one",
         )
-    layout = tensor.facts()
+    layout = tensor.spec.facts()
     if min([stride if isinstance(stride, int) else stride.low for stride in get_leaves(layout.stride)]) < 0:
         raise TraceError(
             f"make_buffer_tensor: {name_of(tensor, 'the tensor')} {layout} has a negative stride, or one that may be, "
@@ -84,10 +87,10 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             "make_buffer_tensor(num_records_bytes=) takes a number known while tracing",
             hint="pass it as an fx.Constexpr[int] parameter",
         )
-    if tensor.is_runtime and not max_size and num_records_bytes is None:
-        count = minimum(CLASSES["Int64"](traced(cosize)(tensor)), MAX_RECORDS)
+    if tensor.spec.is_runtime and not max_size and num_records_bytes is None:
+        count = minimum(CLASSES["Int64"](_cosize(tensor)), MAX_RECORDS)
         return make_buffer(tensor, minimum(ceildiv(count * tensor.spec.dtype.bits, 8), MAX_RECORDS))
-    covered = 0 if tensor.is_runtime else -(-cosize(layout) * tensor.spec.dtype.bits // 8)
+    covered = 0 if tensor.spec.is_runtime else -(-cosize(layout) * tensor.spec.dtype.bits // 8)
     records = MAX_RECORDS if max_size else covered if num_records_bytes is None else num_records_bytes
     # An offset beyond 32 bits becomes the largest that an access of 16 bytes can have: no tensor reaches there.
     if not 0 <= records <= MAX_RECORDS or covered == records > MAX_RECORDS - 15:
