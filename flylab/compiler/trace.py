@@ -6,14 +6,12 @@ of one `gpu.module`. Each launch traces its kernel anew, since its arguments dec
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from flylab.compiler.kernel import Kernel, KernelCall, TracedFunction
 from flylab.compiler.passing import HostArgument, Names, Passed, host_value, passed
+from flylab.compiler.running import current
 from flylab.compiler.signature import NUMBER, TENSOR
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
@@ -60,6 +58,8 @@ class Trace:
         self.kernel_block: Any = None
         self.calls: list[KernelCall] = []
         """The calls of kernels so far, each of which must be launched."""
+        self.functions: dict[str, Any] = {}
+        """The operation of each kernel traced so far, by its symbol."""
 
     def run(self, launcher: TracedFunction) -> TracedModule:
         """Trace the launcher and every kernel that it launches."""
@@ -131,6 +131,18 @@ class Trace:
         self._trace_kernel(call.kernel, symbol, arguments, known, grids)
         self._launch_func(symbol, arguments, grids, blocks, smem)
 
+    def mark(self) -> tuple[int, frozenset[str]]:
+        """What was called and traced so far, for `back_to`."""
+        return len(self.calls), frozenset(self.result.kernels)
+
+    def back_to(self, mark: tuple[int, frozenset[str]]) -> None:
+        """Forget the calls, and the kernels, that came after a mark: they were traced on trial."""
+        calls, kernels = mark
+        del self.calls[calls:]
+        for symbol in [s for s in self.result.kernels if s not in kernels]:
+            del self.result.kernels[symbol], self.result.blocks[symbol], self.result.operand_types[symbol]
+            self.functions.pop(symbol).erase()
+
     def _symbol(self, name: str) -> str:
         symbol, count = name, 0
         while symbol in self.result.kernels:
@@ -160,6 +172,7 @@ class Trace:
         self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]
         with ir.InsertionPoint(self.kernel_block):
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
+        self.functions[symbol] = block.owner.operation
         x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
         state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
         self.result.checks[symbol] = state.checks
@@ -256,24 +269,6 @@ def _index(extent: Any) -> Any:
     return op("arith.constant", [], index, {"value": ir.IntegerAttr.get(index, extent)})
 
 
-_active = threading.local()
-
-
-def current_trace() -> Trace | None:
-    """The trace that is running on this thread, or None."""
-    return getattr(_active, "trace", None)
-
-
-@contextmanager
-def _current(trace: Trace) -> Iterator[None]:
-    before = current_trace()
-    _active.trace = trace
-    try:
-        yield
-    finally:
-        _active.trace = before
-
-
 def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Target) -> TracedModule:
     """Trace a launcher for a chip (in the entered MLIR context).
 
@@ -281,7 +276,7 @@ def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
     code passes through as it is.
     """
     running = Trace(target, arguments)
-    with _current(running):
+    with current(running):
         try:
             result = running.run(launcher)
         except FlylabError as error:

@@ -72,7 +72,7 @@ class Numeric(Owned):
 
     def _hold(self, value: Any) -> None:
         if isinstance(value, (bool, int, float)):
-            self._value, self._function = value, None
+            self._value, self._region = value, None
         else:
             self._own(value)
 

@@ -10,9 +10,10 @@ from typing import Any
 from flylab import settings
 from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.jit import Launcher
-from flylab.compiler.meaning import PLAIN, exact, meaning
+from flylab.compiler.meaning import meaning
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
+from flylab.compiler.users import PLAIN, exact
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
 from flylab.passes.host import Launch
