@@ -212,7 +212,7 @@ class Hooking(ast.NodeTransformer):
             made += [ast.copy_location(ast.Assign(results[0].targets, _attribute(name, "results")), results[0])]
         return [*placed(made, node), *self.block(node.orelse)]
 
-    def _start(self, iterable: ast.expr, number: int) -> ast.expr:
+    def _start(self, iterable: ast.expr, number: int) -> Any:
         """The loop object. Of a call, the hook sees the function and its arguments before the call is made."""
         if not isinstance(iterable, ast.Call):
             return place(hook("for_", ast.Constant(number), self.visit(iterable)), iterable)
