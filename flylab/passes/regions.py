@@ -18,17 +18,28 @@ ENDS = ("scf.yield", "scf.condition")
 
 @dataclass(frozen=True)
 class Crossing:
-    """Values that cross a border: `sources` are (operation, its first operand of them), `seen` lists of values.
+    """Values that cross a border: `sources` are (operation, its first operand of them).
 
-    Value `i` of each list in `seen` is operand `first + i` of one of the sources.
+    Value `i` is operand `first + i` of one of the sources; inside it is seen as block argument `i` of `arguments`,
+    after it as result `i` of `results`, where there are such.
     """
 
     sources: tuple[tuple[Any, int], ...]
-    seen: tuple[Sequence[Any], ...]
+    arguments: Sequence[Any] = ()
+    results: Sequence[Any] = ()
+
+    @property
+    def values(self) -> Sequence[Any]:
+        """The values under one of their names."""
+        return self.arguments or self.results
 
     def incoming(self, index: int) -> list[Any]:
         """What value `index` may be."""
         return [op.operands[first + index] for op, first in self.sources]
+
+    def seen(self, index: int) -> list[Any]:
+        """The names of value `index`."""
+        return [values[index] for values in (self.arguments, self.results) if values]
 
 
 def block_of(op: Any, region: int = 0) -> Any:
@@ -44,21 +55,21 @@ def end_of(op: Any, region: int = 0) -> Any:
 
 
 def _of_if(op: Any) -> tuple[Crossing, ...]:
-    if not op.results:
+    if not len(op.results):
         return ()
-    return (Crossing(((end_of(op, 0), 0), (end_of(op, 1), 0)), (list(op.results),)),)
+    return (Crossing(((end_of(op, 0), 0), (end_of(op, 1), 0)), results=list(op.results)),)
 
 
 def _of_for(op: Any) -> tuple[Crossing, ...]:
     arguments = list(block_of(op).arguments)[1:]
-    return (Crossing(((op, 3), (end_of(op), 0)), (arguments, list(op.results))),)
+    return (Crossing(((op, 3), (end_of(op), 0)), arguments, list(op.results)),)
 
 
 def _of_while(op: Any) -> tuple[Crossing, ...]:
     before, after = list(block_of(op, 0).arguments), list(block_of(op, 1).arguments)
     return (
-        Crossing(((op, 0), (end_of(op, 1), 0)), (before,)),
-        Crossing(((end_of(op, 0), 1),), (after, list(op.results))),
+        Crossing(((op, 0), (end_of(op, 1), 0)), before),
+        Crossing(((end_of(op, 0), 1),), after, list(op.results)),
     )
 
 
