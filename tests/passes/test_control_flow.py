@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 import flylab.compiler as flyc
 import flylab.expr as fx
+from flylab.dialect.context import entered
 from flylab.errors import CompileError
+from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from tests.passes.control import branch, loop, repeat
 from tests.samples import cell
 
@@ -327,3 +329,34 @@ def test_runtime_layouts_in_and_around_regions() -> None:
 
     for n in (4, 6):
         assert result(how, n) == [expected(lane, n) for lane in LANES]
+
+
+SWIZZLE = '''
+gpu.module @kernels {
+  gpu.func @k(%n: i32) kernel attributes {known_block_size = array<i32: 64, 1, 1>} {
+    %zero = arith.constant 0 : i32
+    %step = arith.constant 512 : i32
+    %t = gpu.thread_id x
+    %x = arith.index_cast %t : index to i32
+    %r = scf.for %i = %zero to %n step %step iter_args(%total = %zero) -> (i32) : i32 {
+      %index = arith.addi %x, %i : i32
+      %s = "fly.int_swizzle"(%index) {swizzle = "S<3,3,3>"} : (i32) -> i32
+      %sum = arith.addi %total, %s : i32
+      scf.yield %sum : i32
+    }
+    gpu.return
+  }
+}
+'''
+
+
+def test_a_swizzle_in_a_loop_is_that_of_the_thread() -> None:
+    """The loop's number is a multiple of 512, which passes through S<3,3,3>; of 64 threads no bit is read."""
+    from mlir import ir
+
+    with entered():
+        module = ir.Module.parse(SWIZZLE)
+        IntSwizzleSimplify().run(module)
+        module.operation.verify()
+        text = str(module)
+    assert "int_swizzle" not in text and "xori" not in text and "shrui" not in text

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flylab.dialect.context import entered
+from flylab.layout import parse
+from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from flylab.passes.known_bits import Bits
 from flylab.passes.known_values import KnownBits
 from flylab.passes.regions import block_of, end_of
@@ -55,8 +57,12 @@ class Text:
         """Some steps; the names that can be used after them."""
         names = list(names)
         for _ in range(self.draw(st.integers(1, 3))):
-            kind = self.draw(st.sampled_from(["flat", "flat", "constant", "if", "for", "while"]))
-            if kind == "constant":
+            kind = self.draw(st.sampled_from(["flat", "flat", "constant", "swizzle", "if", "for", "while"]))
+            if kind == "swizzle":
+                spelling = self.draw(st.sampled_from(["S<3,3,3>", "S<2,0,3>", "S<1,4,-2>", "S<2,1,29>"]))
+                operation = f'"fly.int_swizzle"({self.pick(names)}) {{swizzle = "{spelling}"}}'
+                names.append(self.add(f"{operation} : (i32) -> i32"))
+            elif kind == "constant":
                 names.append(self.constant(self.draw(NUMBERS)))
             elif kind == "flat" or depth == 0:
                 operation = self.draw(st.sampled_from(["addi", "addi", "muli", "andi", "ori", "xori", "subi", "minsi"]))
@@ -112,7 +118,8 @@ def programs(draw: st.DrawFn) -> str:
     names = text.block(["%x", "%y", *(text.constant(n) for n in (0, 1, 8, 16))], 2)
     for _ in range(2):
         names += getattr(text, draw(st.sampled_from(["make_for", "make_while"])))(names, 1)
-    return "func.func @f(%x: i32, %y: i32) {\n%one = arith.constant 1 : i32\n" + "\n".join(text.lines) + "\nreturn\n}"
+    head = "func.func @f(%x: i32, %y: i32) -> (i32, i32) {\n%one = arith.constant 1 : i32\n"
+    return head + "\n".join(text.lines) + f"\nreturn {text.several(names, 2)} : i32, i32\n}}"
 
 
 class Machine:
@@ -138,7 +145,7 @@ class Machine:
             self.steps += 1
             if self.steps > 4000:
                 raise Long
-            if op.name in ("scf.yield", "scf.condition"):
+            if op.name in ("scf.yield", "scf.condition", "func.return"):
                 return self.get(op.operands)
             if op.name.startswith("scf."):
                 self.set(op.results, getattr(self, f"run_{op.name[4:]}")(op))
@@ -146,7 +153,10 @@ class Machine:
                 signed = op.attributes["predicate"].value == 2
                 a, b = (two(v, 32) if signed else v for v in self.get(op.operands))
                 self.values[op.results[0]] = int(a < b)
-            elif op.name != "func.return":
+            elif op.name == "fly.int_swizzle":
+                swizzle = parse(op.attributes["swizzle"].value)
+                self.set(op.results, [swizzle(two(self.get(op.operands)[0], 32)) % 2**32])
+            else:
                 self.set(op.results, [run(op, self.values)])
         return []
 
@@ -205,6 +215,27 @@ def test_every_claimed_bit_holds(text: str, runs: list[tuple[int, int]], backwar
                 bits = claims.get(name)
                 for value in values if bits else ():
                     assert bits.zeros & value == 0 and bits.ones & ~value == 0, (text, str(name), bits, value)
+
+
+@settings(max_examples=200)
+@given(programs(), st.lists(st.tuples(ARGUMENTS, ARGUMENTS), min_size=2, max_size=4))
+def test_swizzles_simplified_in_branches_and_loops(text: str, runs: list[tuple[int, int]]) -> None:
+    from mlir import ir
+
+    with entered():
+        modules = [ir.Module.parse(text), ir.Module.parse(text)]
+        IntSwizzleSimplify().run(modules[1])
+        modules[1].operation.verify()  # what is used is defined on every way to it
+        assert "int_swizzle" not in str(modules[1])
+        for arguments in runs:
+            results = []
+            for module in modules:
+                block = module.body.operations[0].operation.regions[0].blocks[0]
+                machine = Machine()
+                machine.set(block.arguments, list(arguments))
+                with contextlib.suppress(Long):
+                    results.append(machine.block(block))
+            assert len(results) < 2 or results[0] == results[1], text
 
 
 def known_in(body: str, region: int = 0) -> list[Bits]:
