@@ -14,6 +14,7 @@ from flylab.dialect.types import Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes.checks import is_of_launcher, lower_check
+from flylab.passes.crossing_pointers import BUFFER_POINTER, GLOBAL_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -21,8 +22,6 @@ from flylab.passes.vectors import extract, insert, shape_of, vector_type
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
 """The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
 
-GLOBAL_POINTER = "!llvm.ptr<1>"
-BUFFER_POINTER = "!llvm.ptr<8>"
 OUTSIDE = 2**32 - 16
 """An offset in bytes beyond what a descriptor of a tensor covers, and so that an access there does not wrap."""
 WIDTHS = (128, 64, 32, 16, 8)
@@ -37,9 +36,12 @@ class ConvertFlyToRocdl(Pass):
 
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
-        conversion = _Conversion()
-        done = []
-        for op in operations(module.operation):
+        ops = operations(module.operation)
+        conversion, done = _Conversion(), list[Any]()
+        crossing = CrossingPointers(ops, conversion.address, done)
+        for op in ops:
+            if crossing.take(op):
+                continue
             if op.name in HIDDEN:
                 read_size(op, Builder(op))
                 done.append(op)
@@ -54,6 +56,7 @@ class ConvertFlyToRocdl(Pass):
                 rule(conversion, op, Builder(op))
                 done.append(op)
         erase(done)
+        crossing.erase_arguments()
 
 
 class _Conversion:
@@ -97,20 +100,11 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         conversion.address[op.results[0]] = moved
         return
     descriptor, before = base
-    kind = _widest(offset, before)
+    kind = widest(offset, before)
     width = builder.constant(spec.dtype.bits // 8, kind)
-    scaled = builder.op("arith.muli", [_wide(builder, offset, kind), width], kind)
-    total = scaled if before is None else builder.op("arith.addi", [_wide(builder, before, kind), scaled], kind)
+    scaled = builder.op("arith.muli", [wide(builder, offset, kind), width], kind)
+    total = scaled if before is None else builder.op("arith.addi", [wide(builder, before, kind), scaled], kind)
     conversion.address[op.results[0]] = (descriptor, total)
-
-
-def _widest(*offsets: Any) -> str:
-    """i64 where one of the offsets is: tracing found that it may leave 32 bits."""
-    return "i64" if any(o is not None and o.type == parse_type("i64") for o in offsets) else "i32"
-
-
-def _wide(builder: Builder, offset: Any, kind: str) -> Any:
-    return offset if offset.type == parse_type(kind) else builder.op("arith.extsi", [offset], kind)
 
 
 def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -170,7 +164,7 @@ def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
     """The offset of a buffer instruction: 32 bits, from 64 the nearest that is outside of every buffer."""
     if base is None:
         return builder.constant(extra)
-    kind = _widest(base)
+    kind = widest(base)
     total = base if extra == 0 else builder.op("arith.addi", [base, builder.constant(extra, kind)], kind)
     if kind == "i32":
         return total
