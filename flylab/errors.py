@@ -12,6 +12,8 @@ user's source (when there is one) and one way to mend it, and prints as
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flylab.places import SourceLine, of_traceback
 
 
@@ -81,3 +83,20 @@ class UnknownInstruction(DeviceError):
 
 class OutOfBounds(DeviceError):
     """A kernel touched memory that none of its arguments holds."""
+
+
+class CheckFailed(DeviceError, AssertionError):
+    """A condition that a kernel or launcher checks does not hold."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check says where its condition does not hold, and the user's line that makes it."""
+
+    message: str
+    where: SourceLine | None = None
+    hint: str | None = None
+
+    def failed(self, place: str = "") -> CheckFailed:
+        """The error; `place` tells which thread met it."""
+        return CheckFailed(self.message + place, where=self.where, hint=self.hint)

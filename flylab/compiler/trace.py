@@ -17,7 +17,7 @@ from flylab.compiler.passing import HostArgument, Names, Passed, host_value, pas
 from flylab.compiler.signature import NUMBER, TENSOR
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
-from flylab.errors import FlylabError, TraceError
+from flylab.errors import Check, FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric
@@ -43,6 +43,8 @@ class TracedModule:
     """Kernel symbol -> the number format of each runtime parameter, None for a tensor."""
     blocks: dict[str, tuple[int, int, int] | None] = field(default_factory=dict)
     """Kernel symbol -> the block that it is compiled for, None for any."""
+    checks: dict[str, list[Check]] = field(default_factory=dict)
+    """Kernel symbol -> its checks by their numbers; under "" those of the launcher."""
 
 
 class Trace:
@@ -70,7 +72,9 @@ class Trace:
             self.kernel_block = gpu_module.regions[0].blocks.append()
             runtime = [a for a in self.result.arguments if a.kind in (TENSOR, NUMBER)]
             block = self._function("func.func", launcher, launcher.name, runtime, {})
-        with ir.InsertionPoint(block), tracing(FunctionState(launcher.name, block.owner.operation)):
+        state = FunctionState(launcher.name, block.owner.operation)
+        self.result.checks[""] = state.checks
+        with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             bound = {a.name: host_value(a, values) for a in self.result.arguments}
             launcher.run_for_effect(bound)
@@ -158,6 +162,7 @@ class Trace:
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
         x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
         state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
+        self.result.checks[symbol] = state.checks
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             names = Names(state)

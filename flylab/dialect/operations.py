@@ -79,6 +79,7 @@ OPERATIONS = {
             meaning="a pointer behind a buffer descriptor, which bounds it to num_records bytes",
         ),
         # Registers and whole-fragment access.
+        Operation("check", ("condition",), (), ("number", "message"), "writes", "stop where the condition is false"),
         Operation("memref_alloca", (), ("registers",), effect="allocates", meaning="a fragment in registers"),
         Operation(
             "memref_load_vec", ("view",), ("vector",), effect="reads", meaning="all elements of a view, in its order"

@@ -65,7 +65,7 @@ def count_to_here(b: Builder) -> None:
     b.set_field("%w", Worker, "count", b.field("%w", Worker, "count") + run)
 
 
-def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: int) -> None:
+def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: Value | int) -> None:
     """Ends the launch: what went wrong, in which lane, at which address."""
     for name, value in (("fault_kind", kind), ("fault_lane", lane), ("fault_address", address), ("fault_size", size),
                         ("fault_record", "%r")):

@@ -21,7 +21,7 @@ from flylab.emulator.operands import (
     operands_of,
     parse_operand,
 )
-from flylab.emulator.state import BARRIER, END, EXEC, MODE, PAST_END, RECORD_BYTES, SCC, TRAP, VCC, YIELD, Worker
+from flylab.emulator.state import BARRIER, END, EXEC, M0, MODE, PAST_END, RECORD_BYTES, SCC, TRAP, VCC, YIELD, Worker
 
 Decode = Callable[[Decoder, Instruction], Coded]
 
@@ -77,7 +77,7 @@ def _trap(decoder: Decoder, instruction: Instruction) -> Coded:
 def _write_trap(name: str) -> str:
     b = Builder()
     exec_ = b.load(b.at("%s", 4 * EXEC), "i64")
-    fault(b, TRAP, exec_.count("cttz") & 63, slot(b, 0).to("i64"), 0)
+    fault(b, TRAP, exec_.count("cttz") & 63, slot(b, 0).to("i64"), b.load(b.at("%s", 4 * M0), "i32").to("i64"))
     b.do("unreachable")
     return b.function(name, HANDLER)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ from flylab.emulator.arguments import Buffer, fill_hidden, pack
 from flylab.emulator.decode import Coded, Decoder, Registers, decode
 from flylab.emulator.run import Geometry, Report, run
 from flylab.emulator.table import Row
-from flylab.errors import DeviceError
+from flylab.errors import Check, DeviceError
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Loaded:
     records: bytes
     registers: Registers
     mode: int
+    checks: Sequence[Check] = ()
 
 
 @cache
@@ -41,8 +42,10 @@ class Program:
     Every number a launch reports is emulated: results and counts, and no times.
     """
 
-    def __init__(self, isa: Isa):
+    def __init__(self, isa: Isa, checks: Mapping[str, Sequence[Check]] | None = None):
         self.isa = isa
+        self.checks = checks or {}
+        """Of each kernel, the checks that its traps stand for, by their numbers."""
         self._loaded: dict[str, Loaded] = {}
 
     @classmethod
@@ -65,7 +68,8 @@ class Program:
             # Code that runs past the end of the listing meets an end that says so.
             records = b"".join(c.record(handlers[c.key]) for c in coded)
             mode = Decoder(kernel).initial_mode()
-            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), mode)
+            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), mode,
+                                        self.checks.get(name, ()))
         return self._loaded[name]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],

@@ -289,7 +289,7 @@ def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Bu
 
         worker = min(failed, key=lambda w: w.group)
         number = (worker.fault_record - worker.records) // RECORD_BYTES
-        raise fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own)
+        raise fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
     workers = [worker for worker, _ in launch.workers]
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in workers), sum(w.clamped for w in workers))

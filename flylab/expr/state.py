@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from flylab.errors import TraceError
+from flylab.errors import Check, TraceError
 
 Extents = tuple[int, int, int]
 
@@ -26,6 +26,8 @@ class FunctionState:
     """Of the integers that layouts have held, by MLIR value and format: which number each is, as a Term, or None."""
     names: set[str] = field(default_factory=set)
     """The names in these."""
+    checks: list[Check] = field(default_factory=list)
+    """The function's checks, by their numbers in the IR."""
 
     def reserved(self, base: str) -> str:
         """A name that no other number of this function has: `base`, or with a number behind it."""

@@ -13,6 +13,7 @@ from flylab.dialect.operations import attribute
 from flylab.dialect.types import Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
+from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -42,7 +43,7 @@ class ConvertFlyToRocdl(Pass):
             if op.name in HIDDEN:
                 read_size(op, Builder(op))
                 done.append(op)
-            elif op.name.startswith("fly."):
+            elif op.name.startswith("fly.") and not is_of_launcher(op):
                 rule = RULES.get(op.name)
                 if rule is None:
                     raise CompileError(
@@ -201,6 +202,7 @@ def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, coun
 
 HIDDEN = ("gpu.block_dim", "gpu.grid_dim")
 RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
+    "fly.check": lambda _, op, builder: lower_check(op, builder),
     "fly.from_llvm_ptr": _from_llvm_ptr,
     "fly.to_llvm_ptr": _to_llvm_ptr,
     "fly.make_buffer_ptr": _make_buffer_ptr,

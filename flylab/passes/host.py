@@ -7,9 +7,10 @@ launch costs no interpretation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from flylab.dialect.operations import attribute
 from flylab.errors import CompileError
 from flylab.passes.rewriter import operations, source_line
 
@@ -28,6 +29,8 @@ class Launch:
     extents: Callable[[Values], tuple[int, ...]]
     operands: Callable[[Values], tuple[Any, ...]]
     smem: int
+    checks: tuple[tuple[int, Callable[[Values], tuple[Any, ...]]], ...] = ()
+    """Of the first launch: the launcher's checks, each a number and a function that gives (condition,)."""
 
 
 # The Python of each host operation on integers held as signed numbers of their width (so a true i1 is -1): `w` wraps to
@@ -151,22 +154,30 @@ class _Reader:
 
 def read_launches(module: Any) -> list[Launch]:
     """The launches of the module's launcher, in order. Raises `CompileError` for host code that is no launch plan."""
-    from mlir import ir
-
     launches: list[Launch] = []
+    checks = []
     for function in (op.operation for op in module.body.operations):
         if function.name != "func.func":
             continue
         reader = _Reader(function)
         for op in operations(function):
-            if op.name != "gpu.launch_func":
+            if op.name == "fly.check":
+                checks.append((int(attribute(op, "number")), reader.function([op.operands[0]])))
+            elif op.name != "gpu.launch_func":
                 reader.read(op)
-                continue
-            operands = list(op.operands)
-            segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-            has_smem = segments[10]
-            smem = int(eval(reader.text[operands[6]])) if has_smem else 0
-            kernel = str(op.attributes["kernel"]).split("@")[-1]
-            arguments = operands[6 + has_smem :]
-            launches.append(Launch(kernel, reader.function(operands[:6]), reader.function(arguments), smem))
-    return launches
+            else:
+                launches.append(_launch(reader, op))
+    # A launcher computes with its arguments alone: what it checks is known before it launches anything.
+    return [replace(launches[0], checks=tuple(checks)), *launches[1:]] if checks else launches
+
+
+def _launch(reader: _Reader, op: Any) -> Launch:
+    from mlir import ir
+
+    operands = list(op.operands)
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    has_smem = segments[10]
+    smem = int(eval(reader.text[operands[6]])) if has_smem else 0
+    kernel = str(op.attributes["kernel"]).split("@")[-1]
+    arguments = operands[6 + has_smem :]
+    return Launch(kernel, reader.function(operands[:6]), reader.function(arguments), smem)

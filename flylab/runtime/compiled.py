@@ -17,6 +17,7 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
+from flylab.errors import Check
 from flylab.passes import pipeline
 from flylab.passes.host import Launch
 from flylab.passes.recording import Stage, lines_of
@@ -42,6 +43,8 @@ class Compiled:
     """Kernel symbol -> the number format of each runtime argument, None for a tensor's address."""
     blocks: dict[str, tuple[int, int, int] | None]
     """Kernel symbol -> the block that it is compiled for, None for any."""
+    checks: dict[str, list[Check]]
+    """Kernel symbol -> what its checks say, by their numbers; under "" those of the launcher."""
     llvm: str
     code: amdgpu.Optimised
     traced: Any
@@ -58,7 +61,7 @@ class Compiled:
         """The ISA as the software device runs it."""
         from flylab.emulator import Program
 
-        return Program(self.isa)
+        return Program(self.isa, self.checks)
 
     @cached_property
     def object_code(self) -> bytes:
@@ -165,6 +168,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         functions,
         traced.operand_types,
         traced.blocks,
+        traced.checks,
         text,
         code,
         traced.module.operation,

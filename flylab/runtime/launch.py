@@ -115,6 +115,9 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
     values = [b.value for b in bound if b.host.kind in (TENSOR, "number")]
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
+    for number, condition in compiled.launches[0].checks:
+        if not condition(values)[0]:
+            raise compiled.checks[""][number].failed()
     for launch in compiled.launches:
         try:
             reports.append(_launch(compiled, launch, values, memories))
