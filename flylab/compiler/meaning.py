@@ -25,6 +25,7 @@ from itertools import chain
 from typing import Any
 
 from flylab.compiler.kernel import Method, TracedFunction
+from flylab.expr.numeric import Numeric
 from flylab.places import is_own
 
 MISSING = object()
@@ -127,6 +128,8 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     kind = type(value)
     if kind in PLAIN:
         return exact(value)
+    if isinstance(value, Numeric) and value.is_static:
+        return kind, exact(value.value)
     key: Any = Same(value)
     inside = contents(value)
     if inside is not None and id(value) not in path and len(path) < MAX_NESTING:
