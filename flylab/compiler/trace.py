@@ -70,7 +70,7 @@ class Trace:
                 "gpu.module", regions=1, loc=mlir_location(), attributes={"sym_name": ir.StringAttr.get(KERNEL_MODULE)}
             )
             self.kernel_block = gpu_module.regions[0].blocks.append()
-            runtime = [a for a in self.result.arguments if a.kind in (TENSOR, NUMBER)]
+            runtime = [a for given in self.result.arguments for a in given.on_device()]
             block = self._function("func.func", launcher, launcher.name, runtime, {})
         state = FunctionState(launcher.name, block.owner.operation)
         self.result.checks[""] = state.checks
@@ -160,7 +160,7 @@ class Trace:
     ) -> None:
         from mlir import ir
 
-        runtime = [a for passed in arguments for a, _, _ in passed.slots if a.kind in (TENSOR, NUMBER)]
+        runtime = [a for passed in arguments for slot in passed.slots for a in slot[0].on_device()]
         extra: dict[str, Any] = {"gpu.kernel": ir.UnitAttr.get()}
         if known:
             extra["known_block_size"] = ir.DenseI32ArrayAttr.get(list(known))

@@ -71,6 +71,8 @@ OPERATIONS = {
         Operation("get_iter", ("view",), ("iterator",), meaning="the pointer of a view"),
         Operation("int_swizzle", ("index",), ("swizzled",), ("swizzle",), meaning="an index through a swizzle"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
+        Operation("recast_iter", ("iterator",), ("recast",), meaning="the same address as a pointer to another format"),
+        Operation("ptrtoint", ("iterator",), ("address",), meaning="the address of a pointer into global memory"),
         Operation(
             "make_buffer_ptr",
             ("iterator", "num_records*"),

@@ -63,9 +63,25 @@ from flylab.expr.leafwise import (
 )
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
+from flylab.expr.recast import ptrtoint, recast_iter
 from flylab.expr.select import absf, ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
+from flylab.expr.struct import (
+    Align,
+    Arena,
+    Array,
+    Empty,
+    Storage,
+    Struct,
+    alignof,
+    is_composite_type,
+    is_struct_type,
+    offsetof,
+    sizeof,
+    struct,
+    union,
+)
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.typing import Constexpr, Stream
 from flylab.expr.vector import Vector

@@ -74,6 +74,15 @@ def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
     op.results[0].replace_all_uses_with(conversion.address[op.operands[0]])
 
 
+def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.address[op.operands[0]]
+
+
+def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    address = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], op.results[0].type)
+    op.results[0].replace_all_uses_with(address)
+
+
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
     stride = builder.constant(0, "i16")
     known = attribute(op, "num_records")
@@ -115,7 +124,7 @@ def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
         value = _buffer_load(builder, address, spec.dtype, count)
     else:
         kind = vector_type(carrier(spec.dtype), count)
-        value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec.dtype))
+        value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec))
     if value.type != op.results[0].type:
         value = builder.op("vector.bitcast", [value], op.results[0].type)
     op.results[0].replace_all_uses_with(value)
@@ -132,13 +141,13 @@ def _store(conversion: _Conversion, op: Any, builder: Builder) -> None:
     if spec.space == "buffer":
         _buffer_store(builder, address, value, spec.dtype, count)
     else:
-        builder.op("llvm.store", [value, address], alignment=_alignment(spec.dtype))
+        builder.op("llvm.store", [value, address], alignment=_alignment(spec))
 
 
-def _alignment(dtype: DType) -> Any:
+def _alignment(spec: Ptr) -> Any:
     from mlir import ir
 
-    return ir.IntegerAttr.get(parse_type("i64"), max(dtype.bits // 8, 1))
+    return ir.IntegerAttr.get(parse_type("i64"), spec.known_align)
 
 
 def _pieces(dtype: DType, count: int) -> list[tuple[int, int]]:
@@ -199,6 +208,8 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.check": lambda _, op, builder: lower_check(op, builder),
     "fly.from_llvm_ptr": _from_llvm_ptr,
     "fly.to_llvm_ptr": _to_llvm_ptr,
+    "fly.recast_iter": _recast_iter,
+    "fly.ptrtoint": _ptrtoint,
     "fly.make_buffer_ptr": _make_buffer_ptr,
     "fly.add_offset": _add_offset,
     "fly.ptr_load": _load,

@@ -60,6 +60,7 @@ EXPRESSIONS = {
     "arith.extsi": "{0}",
     "arith.extui": "w(u({0}, {from_bits}), {bits})",
     "arith.trunci": "w({0}, {bits})",
+    "llvm.ptrtoint": "w({0}, {bits})",
 }
 PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
 UNSIGNED_PREDICATES = {6: "<", 7: "<=", 8: ">", 9: ">="}

@@ -12,7 +12,7 @@ from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.jit import Launcher
 from flylab.compiler.meaning import meaning
 from flylab.compiler.passing import HostArgument
-from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
+from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
@@ -113,7 +113,7 @@ def _dump(made: Compiled) -> None:
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
-    values = [b.value for b in bound if b.host.kind in (TENSOR, "number")]
+    values = [value for b in bound for value in b.operands()]
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
     for number, condition in compiled.launches[0].checks:
