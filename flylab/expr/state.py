@@ -52,6 +52,8 @@ class _Active(threading.local):
     function: FunctionState | None = None
     latest: Any = None
     """The value that was made last."""
+    fastmath: int = 0
+    """The fast-math flags of the scope that float operations are made in."""
 
 
 active = _Active()
@@ -75,13 +77,15 @@ def require_kernel(what: str) -> KernelState:
 
 @contextmanager
 def tracing(function: FunctionState) -> Iterator[None]:
-    """Mark `function` as the one being traced."""
-    before = active.function
+    """Mark `function` as the one being traced: a launcher in no fast-math scope, a kernel in that of its launch."""
+    before = active.function, active.fastmath
     active.function = function
+    if not isinstance(function, KernelState):
+        active.fastmath = 0
     try:
         yield
     finally:
-        active.function = before
+        active.function, active.fastmath = before
         active.latest = None
 
 
