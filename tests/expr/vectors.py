@@ -40,7 +40,7 @@ def rows_on_device(
         ]
         made = function(*given)
         numbers = [x for part in (made if isinstance(made, list) else [made]) for x in each(part)]
-        assert len(numbers) == R.shape[1]
+        assert len(numbers) == R.shape[1], f"give columns={len(numbers)}"
         for j, number in enumerate(numbers):
             R[i, j] = number
 
