@@ -2,8 +2,8 @@
 
 Integers wrap; `//` and `%` round towards minus infinity for signed formats, as Python does, so that
 `(a // b) * b + a % b == a`. A shift by a count that the format does not have (known on the device only) moves every
-bit out, as numpy's does: 0 is left, of a signed number shifted right its sign. Floats are IEEE with no fast-math flag:
-nothing is contracted or reordered.
+bit out, as numpy's does: 0 is left, of a signed number shifted right its sign. Floats are IEEE: nothing is contracted
+or reordered, unless a fast-math scope allows it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from flylab.dtypes import BOOL, DTYPES, FLOAT, UINT, DType
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.fastmath import attributes
 from flylab.expr.promotion import integer_range
 from flylab.expr.state import current_kernel
 
@@ -98,7 +99,7 @@ def binary(
         return _shift(name, a, b, dtype, lanes, right or integer_range(dtype))
     if name in ("floordiv", "floormod"):
         return _floor(name, a, b, dtype, lanes)
-    return op(name, [a, b], mlir_type(dtype, lanes))
+    return op(name, [a, b], mlir_type(dtype, lanes), attributes() if dtype.is_float else None)
 
 
 def _safe_divisor(a: Any, b: Any, dtype: DType, lanes: int, bounds: tuple[int, int]) -> Any:
@@ -161,10 +162,18 @@ def compare(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
 
     require_arithmetic(dtype)
     signed, unsigned, ordered = COMPARE[symbol]
-    number = ordered if dtype.is_float else signed if dtype.signed else unsigned
+    if dtype.is_float:
+        return compare_floats(ordered, a, b, lanes)
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), signed if dtype.signed else unsigned)
+    return op("arith.cmpi", [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate})
+
+
+def compare_floats(number: int, a: Any, b: Any, lanes: int = 0) -> Any:
+    """The comparison of two floats by a predicate of `arith.cmpf`, given by its number."""
+    from mlir import ir
+
     predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-    name = "arith.cmpf" if dtype.is_float else "arith.cmpi"
-    return op(name, [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate})
+    return op("arith.cmpf", [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate} | attributes())
 
 
 def select(condition: Any, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
@@ -176,7 +185,7 @@ def absolute(a: Any, dtype: DType, lanes: int = 0) -> Any:
     """The absolute value; of an unsigned format the value itself; of the least signed integer, itself (it wraps)."""
     require_arithmetic(dtype)
     if dtype.kind == FLOAT:
-        return op("math.absf", [a], mlir_type(dtype, lanes))
+        return op("math.absf", [a], mlir_type(dtype, lanes), attributes())
     return a if not dtype.signed else op("math.absi", [a], mlir_type(dtype, lanes))
 
 
@@ -184,7 +193,7 @@ def negate(a: Any, dtype: DType, lanes: int = 0) -> Any:
     """The negated value; integers wrap."""
     require_arithmetic(dtype)
     if dtype.kind == FLOAT:
-        return op("arith.negf", [a], mlir_type(dtype, lanes))
+        return op("arith.negf", [a], mlir_type(dtype, lanes), attributes())
     return binary("-", constant(0, dtype, lanes), a, dtype, lanes)
 
 
