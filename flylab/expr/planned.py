@@ -13,7 +13,7 @@ PLANNED = frozenset(
     atomic_sub atomic_xor ballot BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS
     BufferCopyLDS128b BufferCopyLDS32b cdna3 cdna4 cmpf cmpi constant constant_vector copy_atom_call CopyAtom
     ds_bpermute empty_like fastmath FastMathFlags full full_like gather gemm get_buffer_rsrc get_dyn_shared
-    iglp_opt Index index_cast inttoptr IntTuple known_block_size lane_id make_buffer_ptr make_fragment_like
+    iglp_opt index_cast inttoptr IntTuple known_block_size lane_id make_buffer_ptr make_fragment_like
     make_mma_atom make_ptr make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C
     make_tiled_copy_tv make_tiled_mma math memref_alloca MFMA MFMA_Scale mma_atom_call MmaAtom ones_like printf
     ptr_load ptr_store ptrtoint raw_ptr_buffer_load readfirstlane readlane recast_iter ReductionOp s_barrier

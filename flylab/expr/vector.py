@@ -9,6 +9,7 @@ from typing import Any
 from flylab.dtypes import BOOL
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr import arithmetic, folding
+from flylab.expr.conversion import convert
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval, is_mlir_value, numeric_class, unify
@@ -133,7 +134,7 @@ class Vector(Owned):
     def to(self, dtype: Any) -> Vector:
         """Each element converted to another format."""
         kind = numeric_class(dtype)
-        value = arithmetic.convert(self.value, self.dtype.dtype, kind.dtype, self.numel)
+        value = convert(self.value, self.dtype.dtype, kind.dtype, self.numel)
         return Vector(value, self.shape, kind)
 
     def bitcast(self, dtype: Any) -> Vector:

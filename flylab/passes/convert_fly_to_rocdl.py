@@ -6,7 +6,7 @@ A global pointer is `!llvm.ptr<1>`. A buffer pointer is a pair: the descriptor (
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.dialect.operations import attribute
@@ -15,7 +15,9 @@ from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
+from flylab.passes.small_floats import converted
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
+from flylab.targets import DEFAULT_ARCH, TARGETS, Target
 
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
 """The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
@@ -33,10 +35,15 @@ class ConvertFlyToRocdl(Pass):
     """See the module's text."""
 
     name: str = "convert-fly-to-rocdl"
+    chip: Target = TARGETS[DEFAULT_ARCH]
+
+    def for_chip(self, target: Target) -> ConvertFlyToRocdl:
+        """The pass with the instructions of a chip."""
+        return replace(self, chip=target)
 
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
-        conversion = _Conversion()
+        conversion = _Conversion(self.chip)
         done = []
         for op in operations(module.operation):
             if op.name in HIDDEN:
@@ -58,7 +65,8 @@ class ConvertFlyToRocdl(Pass):
 class _Conversion:
     """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
 
-    def __init__(self) -> None:
+    def __init__(self, chip: Target) -> None:
+        self.chip = chip
         self.address: dict[Any, Any] = {}
 
 
@@ -199,6 +207,10 @@ def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, coun
         builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])
 
 
+def _convert_float(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    op.results[0].replace_all_uses_with(converted(op, builder, conversion.chip))
+
+
 HIDDEN = ("gpu.block_dim", "gpu.grid_dim")
 RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.from_llvm_ptr": _from_llvm_ptr,
@@ -209,4 +221,5 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.copy_atom_load": _load,
     "fly.ptr_store": _store,
     "fly.copy_atom_store": _store,
+    "fly.convert_float": _convert_float,
 }
