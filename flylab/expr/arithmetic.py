@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dtypes import BOOL, DTYPES, FLOAT, UINT, DType
+from flylab.dtypes import BOOL, DTYPES, FLOAT, INT, UINT, DType
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.promotion import integer_range
@@ -87,18 +87,28 @@ def binary(
     if not name or (dtype.kind == BOOL and symbol not in "&|^"):
         raise refuse(symbol, dtype)
     require_arithmetic(dtype)
-    if symbol in ("//", "%"):
+    wide = _computed_in(dtype, symbol)
+    if wide != dtype:
         right = right or integer_range(dtype)
-        if dtype.bits < 32:  # LLVM has no division of fewer bits at optimisation level 0
-            wide = DTYPES["Int32" if dtype.signed else "Uint32"]
-            a, b = (resize(v, dtype, wide, lanes) for v in (a, b))
-            return resize(binary(symbol, a, b, wide, lanes, right), wide, dtype, lanes)
-        b = _safe_divisor(a, b, dtype, lanes, right)
+        a, b = (resize(v, dtype, wide, lanes) for v in (a, b))
+        return resize(binary(symbol, a, b, wide, lanes, right), wide, dtype, lanes)
+    if symbol in ("//", "%"):
+        b = _safe_divisor(a, b, dtype, lanes, right or integer_range(dtype))
     if symbol in ("<<", ">>"):
         return _shift(name, a, b, dtype, lanes, right or integer_range(dtype))
     if name in ("floordiv", "floormod"):
         return _floor(name, a, b, dtype, lanes)
     return op(name, [a, b], mlir_type(dtype, lanes))
+
+
+def _computed_in(dtype: DType, symbol: str = "") -> DType:
+    """The format in which an operation on integers of `dtype` is computed: 32 bits where LLVM has nothing narrower.
+
+    It has no division of fewer bits at optimisation level 0, and keeps vectors of 4 bits in memory.
+    """
+    if dtype.kind not in (INT, UINT) or dtype.bits >= (32 if symbol in ("//", "%") else 8):
+        return dtype
+    return DTYPES["Int32" if dtype.signed else "Uint32"]
 
 
 def _safe_divisor(a: Any, b: Any, dtype: DType, lanes: int, bounds: tuple[int, int]) -> Any:
@@ -160,6 +170,8 @@ def compare(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
     from mlir import ir
 
     require_arithmetic(dtype)
+    wide = _computed_in(dtype)
+    a, b = (resize(v, dtype, wide, lanes) for v in (a, b))
     signed, unsigned, ordered = COMPARE[symbol]
     number = ordered if dtype.is_float else signed if dtype.signed else unsigned
     predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
@@ -177,7 +189,10 @@ def absolute(a: Any, dtype: DType, lanes: int = 0) -> Any:
     require_arithmetic(dtype)
     if dtype.kind == FLOAT:
         return op("math.absf", [a], mlir_type(dtype, lanes))
-    return a if not dtype.signed else op("math.absi", [a], mlir_type(dtype, lanes))
+    if not dtype.signed:
+        return a
+    wide = _computed_in(dtype)
+    return resize(op("math.absi", [resize(a, dtype, wide, lanes)], mlir_type(wide, lanes)), wide, dtype, lanes)
 
 
 def negate(a: Any, dtype: DType, lanes: int = 0) -> Any:

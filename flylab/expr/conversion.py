@@ -1,4 +1,4 @@
-"""Conversions between number formats on raw MLIR values, scalar or vector. `folding.normalise` is the same for known ones.
+"""Conversions between number formats on raw MLIR values, scalar or vector; `folding.normalise` has those of known ones.
 
 Integers wrap. A float becomes the nearest integer towards zero: NaN gives 0, and what is out of range the nearest
 integer of the format. A number becomes the nearest float, rounded once, ties to even; what a format does not reach,

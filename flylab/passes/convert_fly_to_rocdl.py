@@ -16,6 +16,7 @@ from flylab.errors import CompileError
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.small_floats import converted
+from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target
 
@@ -60,6 +61,7 @@ class ConvertFlyToRocdl(Pass):
                 rule(conversion, op, Builder(op))
                 done.append(op)
         erase(done)
+        expand_narrow(module)
 
 
 class _Conversion:

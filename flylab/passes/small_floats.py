@@ -1,6 +1,6 @@
-"""`fly.convert_float`: Float32 to and from the floats of fewer than 16 bits, by the chip's instructions where it has them.
+"""`fly.convert_float`: Float32 to and from the floats of fewer than 16 bits.
 
-Everywhere else by a sequence on the bits. Both give what `flylab.expr.folding` gives for known numbers: rounded to
+By the chip's instructions where it has them for the format, else by a sequence on the bits. Both give what `flylab.expr.folding` gives for known numbers: rounded to
 nearest, ties to even, overflow and NaN as `ml_dtypes` has them.
 
 The chip's conversions of a Float32 round to nearest even, and give an infinity or NaN for what is beyond the largest
@@ -57,7 +57,7 @@ def _packed(builder: Builder, value: Any, name: str, lanes: int) -> Any:
 
     nothing = builder.op("ub.poison", [], "i32", value=ir.Attribute.parse("#ub.poison"))
     numbers = [element(builder, value, i) for i in range(lanes)] if lanes else [value]
-    words = []
+    words: list[Any] = []
     for i in range(0, len(numbers), 2):
         pair = [numbers[i], numbers[min(i + 1, len(numbers) - 1)]]
         before = words.pop() if i % 4 else nothing
