@@ -13,8 +13,9 @@ from typing import Any
 from flylab.dtypes import BOOL, DTYPES, DType
 from flylab.expr.arithmetic import absolute, binary, compare, resize, select
 from flylab.expr.emit import constant, fly, mlir_type, op
+from flylab.expr.promotion import integer_range
 
-FLOAT32 = DTYPES["Float32"]
+FLOAT32, DOUBLE = DTYPES["Float32"], DTYPES["Float64"]
 
 
 def convert(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
@@ -28,7 +29,7 @@ def convert(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
         return compare("!=", a, constant(0, source, lanes), source, lanes)
     if target.is_float:
         return _to_float(a, source, target, lanes)
-    return _to_integer(a, target, lanes) if source.is_float else resize(a, source, target, lanes)
+    return _to_integer(a, source, target, lanes) if source.is_float else resize(a, source, target, lanes)
 
 
 def _to_float(a: Any, source: DType, target: DType, lanes: int) -> Any:
@@ -58,10 +59,12 @@ def _to_single(a: Any, source: DType, target: DType, lanes: int) -> Any:
     return convert(a, source, FLOAT32, lanes)
 
 
-def _to_integer(a: Any, target: DType, lanes: int) -> Any:
+def _to_integer(a: Any, source: DType, target: DType, lanes: int) -> Any:
     """A float as an integer, out of range the nearest. LLVM's plain conversions are undefined there."""
     from mlir import ir
 
+    if target.bits > 64:
+        return _to_long(convert(a, source, DOUBLE, lanes), target, lanes)
     attributes = {
         "intrin": ir.StringAttr.get(f"llvm.fpto{'s' if target.signed else 'u'}i.sat"),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
@@ -75,8 +78,7 @@ def _narrow_to_odd(a: Any, lanes: int) -> Any:
 
     Rounding that further, to a format of at most 22 bits, is rounding the Float64 once.
     """
-    bits, flag = DTYPES["Uint32"], DTYPES["Boolean"]
-    wide = DTYPES["Float64"]
+    bits, flag, wide = DTYPES["Uint32"], DTYPES["Boolean"], DOUBLE
     near = op("arith.truncf", [a], mlir_type(FLOAT32, lanes))
     back = op("arith.extf", [near], mlir_type(wide, lanes))
     inexact = compare("<", back, a, wide, lanes), compare(">", back, a, wide, lanes)
@@ -111,3 +113,24 @@ def _to_odd_single(a: Any, source: DType, lanes: int) -> Any:
         sign = select(below, constant(1 << 31, bits, lanes), constant(0, bits, lanes), bits, lanes)
         word = binary("|", word, sign, bits, lanes)
     return op("arith.bitcast", [word], mlir_type(FLOAT32, lanes))
+
+
+def _to_long(a: Any, target: DType, lanes: int) -> Any:
+    """A Float64 as an integer of 128 bits, in two halves, each exact: LLVM cannot do it on AMDGPU."""
+    half, whole = DTYPES["Uint64"], DTYPES["Uint128"]
+    zero = constant(0.0, DOUBLE, lanes)
+    size = absolute(a, DOUBLE, lanes)
+    high = _to_integer(binary("*", size, constant(2.0**-64, DOUBLE, lanes), DOUBLE, lanes), DOUBLE, half, lanes)
+    above = binary("*", convert(high, half, DOUBLE, lanes), constant(2.0**64, DOUBLE, lanes), DOUBLE, lanes)
+    low = _to_integer(binary("-", size, above, DOUBLE, lanes), DOUBLE, half, lanes)
+    high, low = (resize(part, half, whole, lanes) for part in (high, low))
+    high = binary("<<", high, constant(64, whole, lanes), whole, lanes, (64, 64))
+    number = binary("|", high, low, whole, lanes)
+    least, most = integer_range(target)
+    beyond = compare(">=", size, constant(float(most + 1), DOUBLE, lanes), DOUBLE, lanes)
+    number = select(beyond, constant(most, target, lanes), number, target, lanes)
+    negative = binary("-", constant(0, target, lanes), number, target, lanes)
+    negative = select(beyond, constant(least, target, lanes), negative, target, lanes)
+    if not target.signed:
+        negative = constant(0, target, lanes)
+    return select(compare("<", a, zero, DOUBLE, lanes), negative, number, target, lanes)

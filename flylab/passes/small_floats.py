@@ -1,7 +1,8 @@
 """`fly.convert_float`: Float32 to and from the floats of fewer than 16 bits.
 
-By the chip's instructions where it has them for the format, else by a sequence on the bits. Both give what `flylab.expr.folding` gives for known numbers: rounded to
-nearest, ties to even, overflow and NaN as `ml_dtypes` has them.
+By the chip's instructions where it has them for the format, else by a sequence on the bits. Both give what
+`flylab.expr.folding` gives for known numbers: rounded to nearest, ties to even, overflow and NaN as `ml_dtypes` has
+them.
 
 The chip's conversions of a Float32 round to nearest even, and give an infinity or NaN for what is beyond the largest
 number unless the kernel sets FP16_OVFL in MODE, which nothing here does. Source: CDNA3 and CDNA4 ISA, chapter on VOP3,
