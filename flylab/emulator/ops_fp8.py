@@ -16,9 +16,7 @@ from flylab.emulator.ir import Value
 from flylab.emulator.operands import OperandError
 from flylab.emulator.semantics import is_nan, power_of_two
 from flylab.emulator.table import VECTOR_FAMILY, Row, rows
-
-FORMATS = {"fp8": ("Float8E4M3FNUZ", "Float8E4M3FN"), "bf8": ("Float8E5M2FNUZ", "Float8E5M2")}
-"""What each name in a mnemonic stands for, on gfx942 and on gfx950."""
+from flylab.targets import TARGETS, Target
 
 
 def encode(x: Value, form: Encoding) -> Value:
@@ -55,10 +53,10 @@ def decode(code: Value, form: Encoding) -> Value:
         sign.cmp("ne", 0).select(-number, number))
 
 
-def _rows(ocp: bool) -> dict[str, Row]:
+def _rows(chip: Target) -> dict[str, Row]:
     entries: list[tuple[str, str, Callable[..., Value]]] = []
-    for name, formats in FORMATS.items():
-        form = DTYPES[formats[ocp]].encoding
+    for name, dtype in chip.float8.items():
+        form = DTYPES[dtype].encoding
         assert form is not None
         to, of = partial(encode, form=form), partial(decode, form=form)
         entries += [
@@ -66,9 +64,8 @@ def _rows(ocp: bool) -> dict[str, Row]:
             (f"v_cvt_f32_{name}", "f32 = b32", of),
             (f"v_cvt_pk_f32_{name}", "b64 = b32", lambda x, of=of: _pair(of(x), of(x.shr(8)))),
         ]
-    kind = "ocp" if ocp else "fnuz"
     # A handler is kept under its row's name, so that of the other chip must not have the same.
-    return {name: Row(f"{name}:{kind}", row.family, row.results, row.sources, row.compute)
+    return {name: Row(f"{name}:{chip}", row.family, row.results, row.sources, row.compute)
             for name, row in rows(VECTOR_FAMILY, entries).items()}
 
 
@@ -76,14 +73,14 @@ def _pair(low: Value, high: Value) -> Value:
     return low.bits("i32").to("i64") | high.bits("i32").to("i64").shl(32)
 
 
-_TABLES = {ocp: _rows(ocp) for ocp in (False, True)}
+_TABLES = {arch: _rows(chip) for arch, chip in TARGETS.items()}
 
 
 def _converting(decoder: Decoder, instruction: Instruction) -> Coded:
     """A conversion in the encoding of the kernel's chip."""
     if decoder.kernel.descriptor.get("fp16_overflow", 0):
         raise OperandError("the kernel's descriptor sets fp16_overflow, and conversions that saturate are not there")
-    return decoder.computing(_TABLES[decoder.kernel.target.ocp_fp8][base_name(instruction.mnemonic)], instruction)
+    return decoder.computing(_TABLES[decoder.kernel.target.arch][base_name(instruction.mnemonic)], instruction)
 
 
-DECODERS = {name: _converting for name in _TABLES[False]}
+DECODERS = {name: _converting for table in _TABLES.values() for name in table}

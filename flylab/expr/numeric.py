@@ -197,6 +197,15 @@ def is_mlir_value(value: Any) -> bool:
     return type(value).__module__.startswith("mlir.") and hasattr(value, "owner")
 
 
+def __getattr__(name: str) -> Any:
+    """The formats too, which are in a file of their own: `from flylab.expr.numeric import Int32`."""
+    from flylab.expr import formats
+
+    if isinstance(found := getattr(formats, name, None), type) and issubclass(found, Numeric):
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _checked(value: Any, dtype: DType) -> Any:
     found = str(value.type)
     if found == dtype.mlir:

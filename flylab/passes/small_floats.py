@@ -24,19 +24,13 @@ _UNSIGNED = {"==": 0, "<": 6, ">": 8, ">=": 9}
 """arith.cmpi's numbers of its unsigned predicates."""
 
 
-def native(dtype: DType, chip: Target) -> str:
-    """What a chip's conversion instructions call a format: fp8, bf8, or '' where it has none for it."""
-    names = ("Float8E4M3FN", "Float8E5M2") if chip.ocp_fp8 else ("Float8E4M3FNUZ", "Float8E5M2FNUZ")
-    return dict(zip(names, ("fp8", "bf8"), strict=True)).get(dtype.name, "")
-
-
 def converted(op: Any, builder: Builder, chip: Target) -> Any:
     """The value of a `fly.convert_float`, made before it."""
     value, result = op.operands[0], op.results[0].type
     lanes = shape_of(value)[0] if str(value.type).startswith("vector") else 0
     small = next(_OF_TYPE[t] for t in (_element(value.type), _element(result)) if t in _OF_TYPE)
     narrowing = _element(value.type) == "f32"
-    name = native(small, chip)
+    name = next((name for name, dtype in chip.float8.items() if dtype == small.name), "")
     if not narrowing:
         code = builder.op("arith.bitcast", [value], _type(f"i{small.bits}", lanes))
         return _unpacked(builder, code, name, lanes) if name else _Bits(builder, small, lanes).decoded(code)
