@@ -9,7 +9,7 @@ from typing import Any
 
 from flylab.dtypes import BOOL
 from flylab.errors import ArgumentError, TraceError
-from flylab.expr.numeric import Numeric
+from flylab.expr.numeric import Numeric, numeric_class
 from flylab.expr.promotion import integer_range, promote
 from flylab.expr.struct import Laid
 from flylab.expr.tensor import Tensor
@@ -117,7 +117,7 @@ class Signature:
             if issubclass(annotation, Stream):
                 return Parameter(parameter.name, STREAM)
             if issubclass(annotation, Numeric) and hasattr(annotation, "dtype"):
-                return Parameter(parameter.name, NUMBER, annotation)
+                return Parameter(parameter.name, NUMBER, numeric_class(annotation))
             if issubclass(annotation, (Layout, ComposedLayout, tuple, list)):
                 return Parameter(parameter.name, INFERRED)  # known, or with runtime numbers: the value tells
         raise TraceError(

@@ -80,6 +80,7 @@ OPERATIONS = {
             ("num_records",),
             meaning="a pointer behind a buffer descriptor, which bounds it to num_records bytes",
         ),
+        Operation("convert_float", ("value",), ("converted",), meaning="a float of below 16 bits to or from Float32"),
         # Registers and whole-fragment access.
         Operation("check", ("condition",), (), ("number", "message"), "writes", "stop where the condition is false"),
         Operation("memref_alloca", (), ("registers",), effect="allocates", meaning="a fragment in registers"),

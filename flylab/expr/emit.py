@@ -7,7 +7,7 @@ from typing import Any
 
 from flylab.dtypes import BOOL, FLOAT, DType
 from flylab.errors import TraceError
-from flylab.expr.bits import MANTISSA, to_bits
+from flylab.expr.bits import to_bits
 from flylab.expr.location import mlir_location
 from flylab.expr.state import active
 
@@ -102,7 +102,7 @@ def _attribute(value: int | float | bool, dtype: DType) -> Any:
     scalar = mlir_type(dtype)
     if dtype.kind == FLOAT:
         # An attribute made from a Python float would set the quiet bit of a NaN.
-        exact = f"{to_bits(value, dtype):#x} : {dtype.mlir}" if value != value and dtype.name in MANTISSA else ""
+        exact = f"{to_bits(value, dtype):#x} : {dtype.mlir}" if value != value else ""
         return ir.Attribute.parse(exact) if exact else ir.FloatAttr.get(scalar, float(value))
     if dtype.kind == BOOL:
         return ir.IntegerAttr.get(scalar, int(bool(value)))

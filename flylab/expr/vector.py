@@ -9,6 +9,7 @@ from typing import Any
 from flylab.dtypes import BOOL
 from flylab.errors import TraceError
 from flylab.expr import arithmetic, folding, lanes, reductions
+from flylab.expr.conversion import convert
 from flylab.expr.emit import constant, constants, mlir_type, op
 from flylab.expr.location import name_of
 from flylab.expr.numeric import (
@@ -169,7 +170,7 @@ class Vector(Owned):
     def to(self, dtype: Any) -> Vector:
         """Each element converted to another format."""
         kind = numeric_class(dtype)
-        value = arithmetic.convert(self.value, self.dtype.dtype, kind.dtype, self.numel)
+        value = convert(self.value, self.dtype.dtype, kind.dtype, self.numel)
         return Vector(value, self.shape, kind)
 
     def bitcast(self, dtype: Any) -> Vector:

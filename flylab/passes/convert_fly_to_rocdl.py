@@ -6,7 +6,7 @@ A global pointer is `!llvm.ptr<1>`. A buffer pointer is a pair: the descriptor (
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.dialect.operations import attribute
@@ -17,7 +17,10 @@ from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.crossing_pointers import BUFFER_POINTER, GLOBAL_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
+from flylab.passes.small_floats import converted
+from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
+from flylab.targets import DEFAULT_ARCH, TARGETS, Target
 
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
 """The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
@@ -33,11 +36,16 @@ class ConvertFlyToRocdl(Pass):
     """See the module's text."""
 
     name: str = "convert-fly-to-rocdl"
+    chip: Target = TARGETS[DEFAULT_ARCH]
+
+    def for_chip(self, target: Target) -> ConvertFlyToRocdl:
+        """The pass with the instructions of a chip."""
+        return replace(self, chip=target)
 
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
         ops = operations(module.operation)
-        conversion, done = _Conversion(), list[Any]()
+        conversion, done = _Conversion(self.chip), list[Any]()
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
             if crossing.take(op):
@@ -57,12 +65,14 @@ class ConvertFlyToRocdl(Pass):
                 done.append(op)
         erase(done)
         crossing.erase_arguments()
+        expand_narrow(module)
 
 
 class _Conversion:
     """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
 
-    def __init__(self) -> None:
+    def __init__(self, chip: Target) -> None:
+        self.chip = chip
         self.address: dict[Any, Any] = {}
 
 
@@ -203,6 +213,10 @@ def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, coun
         builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])
 
 
+def _convert_float(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    op.results[0].replace_all_uses_with(converted(op, builder, conversion.chip))
+
+
 HIDDEN = ("gpu.block_dim", "gpu.grid_dim")
 RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.check": lambda _, op, builder: lower_check(op, builder),
@@ -216,4 +230,5 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.copy_atom_load": _load,
     "fly.ptr_store": _store,
     "fly.copy_atom_store": _store,
+    "fly.convert_float": _convert_float,
 }

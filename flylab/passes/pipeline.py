@@ -78,7 +78,7 @@ def run(module: Any, target: Target, stages: list[Stage] | None = None, file: st
 
 def _run_step(step: Pass | Upstream, module: Any, target: Target) -> None:
     if isinstance(step, Pass):
-        step.run(module)
+        step.for_chip(target).run(module)
         return
     from mlir.ir import MLIRError
     from mlir.passmanager import PassManager
