@@ -99,10 +99,12 @@ def look_up(b: Builder, mask: Value, size: int, store: bool, shown: int = 0) -> 
 
 def write(access: Access, name: str) -> str:
     """The IR of a vector access."""
-    return _VectorAccess(access).text(name)
+    return VectorAccess(access).text(name)
 
 
-class _VectorAccess:
+class VectorAccess:
+    """The parts of a handler of vector accesses: addresses, bounds, and the ways to move data."""
+
     def __init__(self, access: Access):
         self.access, self.b = access, Builder()
 

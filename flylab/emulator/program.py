@@ -29,10 +29,19 @@ class Loaded:
 @cache
 def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
     """The whole operation table, and the decoders of the instructions that are no rows of it."""
-    from flylab.emulator import ops_control, ops_float, ops_memory, ops_packed, ops_salu, ops_valu
+    from flylab.emulator import (
+        ops_atomic,
+        ops_control,
+        ops_float,
+        ops_lanes,
+        ops_memory,
+        ops_packed,
+        ops_salu,
+        ops_valu,
+    )
 
     return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
-            ops_memory.DECODERS | ops_control.DECODERS | ops_packed.DECODERS)
+            ops_memory.DECODERS | ops_atomic.DECODERS | ops_lanes.DECODERS | ops_control.DECODERS | ops_packed.DECODERS)
 
 
 class Program:
