@@ -19,6 +19,7 @@ from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
 from flylab.errors import FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.lines import Line
 from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric
 from flylab.expr.promotion import plain
@@ -43,6 +44,8 @@ class TracedModule:
     """Kernel symbol -> the number format of each runtime parameter, None for a tensor."""
     blocks: dict[str, tuple[int, int, int] | None] = field(default_factory=dict)
     """Kernel symbol -> the block that it is compiled for, None for any."""
+    lines: dict[str | None, list[Line]] = field(default_factory=dict)
+    """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
 
 
 class Trace:
@@ -70,7 +73,9 @@ class Trace:
             self.kernel_block = gpu_module.regions[0].blocks.append()
             runtime = [a for a in self.result.arguments if a.kind in (TENSOR, NUMBER)]
             block = self._function("func.func", launcher, launcher.name, runtime, {})
-        with ir.InsertionPoint(block), tracing(FunctionState(launcher.name, block.owner.operation)):
+        state = FunctionState(launcher.name, block.owner.operation)
+        self.result.lines[None] = state.lines
+        with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             bound = {a.name: host_value(a, values) for a in self.result.arguments}
             launcher.run_for_effect(bound)
@@ -158,6 +163,7 @@ class Trace:
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
         x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
         state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
+        self.result.lines[symbol] = state.lines
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             names = Names(state)

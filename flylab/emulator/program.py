@@ -90,10 +90,11 @@ class Program:
         return self.launch_packed(chosen.name, grid, block, segment, buffers, shared)
 
     def launch_packed(self, kernel: str, grid: int | Sequence[int], block: int | Sequence[int], kernarg: bytes,
-                      buffers: Sequence[Buffer], shared: int = 0) -> Report:
-        """Runs a kernel on arguments that are packed already; `buffers` are all the memory it may touch.
+                      buffers: Sequence[Buffer], shared: int = 0, own: Sequence[Buffer] = ()) -> Report:
+        """Runs a kernel on arguments that are packed already; `buffers` are all the user's memory it may touch.
 
-        The kernel-argument segment may leave out the hidden arguments, which are filled here.
+        `own` is memory that the user did not pass, which errors name only where an access is next to it. The
+        kernel-argument segment may leave out the hidden arguments, which are filled here.
         """
         chosen = self._kernel(kernel)
         geometry = Geometry.of(chosen, grid, block, shared)
@@ -102,7 +103,7 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return run(self.load(kernel), geometry, bytes(segment), buffers)
+        return run(self.load(kernel), geometry, bytes(segment), buffers, own)
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels

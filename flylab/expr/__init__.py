@@ -51,7 +51,7 @@ from flylab.expr.formats import (
     Uint64,
     Uint128,
 )
-from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, thread_idx
+from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, lane_id, thread_idx
 from flylab.expr.leafwise import (
     elem_less,
     equal,
@@ -63,6 +63,7 @@ from flylab.expr.leafwise import (
 )
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
+from flylab.expr.printf import printf
 from flylab.expr.select import absf, ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min

@@ -10,15 +10,15 @@ from flylab.errors import NotSupportedError, TraceError
 PLANNED = frozenset(
     """
     Align apply_swizzle Arena Array atom_set_value atomic_add atomic_and atomic_max atomic_min atomic_or
-    atomic_sub atomic_xor ballot BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS
+    atomic_sub atomic_xor BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS
     BufferCopyLDS128b BufferCopyLDS32b cdna3 cdna4 cmpf cmpi constant constant_vector copy_atom_call CopyAtom
-    ds_bpermute empty_like fastmath FastMathFlags full full_like gather gemm get_buffer_rsrc get_dyn_shared
-    iglp_opt Index index_cast inttoptr IntTuple known_block_size lane_id make_buffer_ptr make_fragment_like
+    empty_like fastmath FastMathFlags full full_like gather gemm get_buffer_rsrc get_dyn_shared
+    iglp_opt Index index_cast inttoptr IntTuple make_buffer_ptr make_fragment_like
     make_mma_atom make_ptr make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C
-    make_tiled_copy_tv make_tiled_mma math memref_alloca MFMA MFMA_Scale mma_atom_call MmaAtom ones_like printf
-    ptr_load ptr_store ptrtoint raw_ptr_buffer_load readfirstlane readlane recast_iter ReductionOp s_barrier
-    s_setprio s_waitcnt scatter sched_barrier sched_group_barrier SharedAllocator shrui shuffle shuffle_down
-    shuffle_idx shuffle_up shuffle_xor static struct Struct T Tile TiledCopy TiledMma to_llvm_ptr union
+    make_tiled_copy_tv make_tiled_mma math memref_alloca MFMA MFMA_Scale mma_atom_call MmaAtom ones_like
+    ptr_load ptr_store ptrtoint raw_ptr_buffer_load recast_iter ReductionOp s_barrier
+    s_setprio s_waitcnt scatter sched_barrier sched_group_barrier SharedAllocator shrui
+    static struct Struct T Tile TiledCopy TiledMma to_llvm_ptr union
     UniversalAtomic UniversalAtomicAdd UniversalFMA unwrap WMMA zeros_like
     """.split()
 )

@@ -26,6 +26,8 @@ class FunctionState:
     """Of the integers that layouts have held, by MLIR value and format: which number each is, as a Term, or None."""
     names: set[str] = field(default_factory=set)
     """The names in these."""
+    lines: list[Any] = field(default_factory=list)
+    """What its calls of `fx.printf` print, a Line each, by the call's number."""
 
     def reserved(self, base: str) -> str:
         """A name that no other number of this function has: `base`, or with a number behind it."""

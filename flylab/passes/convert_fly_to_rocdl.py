@@ -13,6 +13,7 @@ from flylab.dialect.operations import attribute
 from flylab.dialect.types import Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
+from flylab.passes import printf
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -38,10 +39,16 @@ class ConvertFlyToRocdl(Pass):
         """Convert each Fly operation, in program order."""
         conversion = _Conversion()
         done = []
+        printing: set[str] = set()
         for op in operations(module.operation):
             if op.name in HIDDEN:
                 read_size(op, Builder(op))
                 done.append(op)
+            elif op.name == "fly.printf":
+                # What a launcher prints is read with its launches.
+                if printf.function_of(op).name == "gpu.func":
+                    printing.add(str(printf.lower(op, Builder(op)).attributes["sym_name"].value))
+                    done.append(op)
             elif op.name.startswith("fly."):
                 rule = RULES.get(op.name)
                 if rule is None:
@@ -53,6 +60,8 @@ class ConvertFlyToRocdl(Pass):
                 rule(conversion, op, Builder(op))
                 done.append(op)
         erase(done)
+        if printing:
+            printf.pass_buffer(module, printing)
 
 
 class _Conversion:

@@ -17,8 +17,9 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
+from flylab.expr.lines import Line
 from flylab.passes import pipeline
-from flylab.passes.host import Launch
+from flylab.passes.host import HostLine, Launch
 from flylab.passes.recording import Stage, lines_of
 from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
@@ -35,13 +36,15 @@ class Compiled:
     target: Target
     opt_level: int
     arguments: list[HostArgument]
-    launches: list[Launch]
+    launches: list[Launch | HostLine]
     functions: dict[str, TracedFunction]
     """Kernel symbol -> the kernel."""
     operand_types: dict[str, list[DType | None]]
     """Kernel symbol -> the number format of each runtime argument, None for a tensor's address."""
     blocks: dict[str, tuple[int, int, int] | None]
     """Kernel symbol -> the block that it is compiled for, None for any."""
+    lines: dict[str | None, list[Line]]
+    """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
     llvm: str
     code: amdgpu.Optimised
     traced: Any
@@ -165,6 +168,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         functions,
         traced.operand_types,
         traced.blocks,
+        traced.lines,
         text,
         code,
         traced.module.operation,
