@@ -36,7 +36,8 @@ MODES: dict[str, Peer] = {
 def _below(offset: Any, limit: Any) -> Any:
     if isinstance(offset, int) and isinstance(limit, int):
         return offset < limit
-    return CLASSES["Uint32"](offset) < CLASSES["Uint32"](limit)
+    unsigned: Any = CLASSES["Uint32"]
+    return unsigned(offset) < unsigned(limit)
 
 
 def lane_id() -> Any:
@@ -72,7 +73,7 @@ def shuffle(value: Any, offset: Any, width: Any = WAVE_SIZE, mode: str = "xor") 
     given = value if isinstance(value, Vector) else as_numeric(value)
     if isinstance(given, Numeric) and given.is_static:
         return given
-    if mode == "idx" and size == WAVE_SIZE and isinstance(by, int) and by < size:
+    if mode == "idx" and isinstance(size, int) and size == WAVE_SIZE and isinstance(by, int) and by < size:
         return of_words([_read_lane(word, by) for word in words_of(given)], given)
     lane = lane_id()
     peer, inside = MODES[mode](lane, lane & (size - 1), by, size)
