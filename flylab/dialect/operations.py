@@ -90,6 +90,14 @@ OPERATIONS = {
         Operation("memref_store_vec", ("vector", "view"), (), effect="writes", meaning="the mirror of memref_load_vec"),
         Operation("ptr_load", ("iterator",), ("value",), effect="reads", meaning="consecutive elements at a pointer"),
         Operation("ptr_store", ("value", "iterator"), (), effect="writes", meaning="the mirror of ptr_load"),
+        Operation(
+            "printf",
+            ("word*",),
+            (),
+            ("format", "formats", "site"),
+            effect="writes",
+            meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
+        ),
         # Copies: over views; then one atom between pointers; then as a load or a store of an SSA value.
         Operation("copy", ("source", "target"), (), ("atom",), effect="writes", meaning="copy a view, atom by atom"),
         Operation("copy_atom_call", ("source", "target"), (), ("atom",), effect="writes", meaning="copy one atom"),

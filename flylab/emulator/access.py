@@ -99,14 +99,17 @@ def look_up(b: Builder, mask: Value, size: int, store: bool, shown: int = 0) -> 
 
 def write(access: Access, name: str) -> str:
     """The IR of a vector access."""
-    return _VectorAccess(access).text(name)
+    return VectorAccess(access).text(name)
 
 
-class _VectorAccess:
+class VectorAccess:
+    """The parts of a handler of vector accesses: addresses, bounds, and the ways to move data."""
+
     def __init__(self, access: Access):
         self.access, self.b = access, Builder()
 
     def text(self, name: str) -> str:
+        """The handler's IR."""
         b = self.b
         self.exec = b.load(b.at("%s", 4 * EXEC), "i64")
         addresses, limit = self.addresses()
@@ -147,6 +150,7 @@ class _VectorAccess:
         return base, end
 
     def row(self, record_slot: int, register: int = 0) -> str:
+        """The pointer to a vector register of an operand."""
         b = self.b
         return b.at(b.at("%v", slot(b, record_slot)), ROW_BYTES * register)
 
@@ -173,6 +177,7 @@ class _VectorAccess:
             b.label(b.fresh("unreached"))
 
     def copy_small(self, pointer: str) -> None:
+        """Bytes or halves, one a lane."""
         b, access, type_ = self.b, self.access, f"i{8 * self.access.unit}"
         if access.store:
             data = b.load(self.row(DATA), "i32", WAVE_SIZE, 64)
@@ -190,6 +195,7 @@ class _VectorAccess:
             b.store(part, b.at(self.row(DATA, register), 4 * at), 64)
 
     def copy_out(self, pointer: str, at: int) -> None:
+        """The mirror of `copy_in`."""
         b, n = self.b, self.access.registers
         lanes = STEP if n > 1 else WAVE_SIZE
         parts = [b.load(b.at(self.row(DATA, register), 4 * at), "i32", lanes, 64) for register in range(n)]
@@ -203,6 +209,7 @@ class _VectorAccess:
         b.store(block, b.at(pointer, 4 * n * at), 1)
 
     def shuffle(self, x: Value, y: Value, order: list[int]) -> Value:
+        """Elements of two vectors, in this order."""
         mask = ", ".join(f"i32 {n}" for n in order)
         return self.b.let(f"shufflevector {x.typed}, {y.typed}, <{len(order)} x i32> <{mask}>", "i32", len(order))
 

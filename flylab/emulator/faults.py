@@ -52,8 +52,10 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}",
                            where=where)
     if worker.fault_kind == MISALIGNED:
-        return DeviceError(f"a scalar load of {worker.fault_size} bytes from address {worker.fault_address:#x}, "
-                           f"which is no multiple of 4{place}", where=where)
+        atomic = "_atomic_" in instruction.mnemonic
+        what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
+        return DeviceError(f"{what} of {worker.fault_size} bytes {'at' if atomic else 'from'} address "
+                           f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
     what, hint = _outside(worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
 
@@ -65,7 +67,7 @@ def _described(instruction: Instruction) -> str:
 def _outside(address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
              own: Sequence[Buffer]) -> tuple[str, str]:
     """What an access that lies in no buffer did wrong, and a hint."""
-    writes = "_store_" in instruction.mnemonic
+    writes = "_store_" in instruction.mnemonic or "_atomic_" in instruction.mnemonic
     access = f"a {'write' if writes else 'read'} of {size} bytes at address {address:#x}"
     if address < FIRST_ADDRESS:
         if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:

@@ -54,7 +54,7 @@ from flylab.expr.formats import (
     Uint64,
     Uint128,
 )
-from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, thread_idx
+from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, lane_id, thread_idx
 from flylab.expr.leafwise import (
     elem_less,
     equal,
@@ -66,6 +66,7 @@ from flylab.expr.leafwise import (
 )
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
+from flylab.expr.printf import printf
 from flylab.expr.raw import as_dsl_value, as_ir_value
 from flylab.expr.recast import ptrtoint, recast_iter
 from flylab.expr.reductions import ReductionOp

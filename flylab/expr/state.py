@@ -30,6 +30,8 @@ class FunctionState:
     """The names in these."""
     checks: list[Check] = field(default_factory=list)
     """The function's checks, by their numbers in the IR."""
+    lines: list[Any] = field(default_factory=list)
+    """What its calls of `fx.printf` print, a Line each, by the call's number."""
 
     def reserved(self, base: str) -> str:
         """A name that no other number of this function has: `base`, or with a number behind it."""

@@ -13,6 +13,7 @@ from flylab.dialect.operations import attribute
 from flylab.dialect.types import Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
+from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.crossing_pointers import BUFFER_POINTER, GLOBAL_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
@@ -46,12 +47,16 @@ class ConvertFlyToRocdl(Pass):
         """Convert each Fly operation, in program order."""
         ops = operations(module.operation)
         conversion, done = _Conversion(self.chip), list[Any]()
+        printing: set[str] = set()
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
             if crossing.take(op):
                 continue
             if op.name in HIDDEN:
                 read_size(op, Builder(op))
+                done.append(op)
+            elif op.name == "fly.printf" and not is_of_launcher(op):
+                printing.add(str(printf.lower(op, Builder(op)).attributes["sym_name"].value))
                 done.append(op)
             elif op.name.startswith("fly.") and not is_of_launcher(op):
                 rule = RULES.get(op.name)
@@ -66,6 +71,8 @@ class ConvertFlyToRocdl(Pass):
         erase(done)
         crossing.erase_arguments()
         expand_narrow(module)
+        if printing:
+            printf.pass_buffer(module, printing)
 
 
 class _Conversion:

@@ -12,7 +12,7 @@ from flylab.errors import CompileError
 from flylab.passes.atom_call_to_ssa_form import AtomCallToSsaForm
 from flylab.passes.canonicalize import Canonicalize
 from flylab.passes.convert_fly_to_rocdl import ConvertFlyToRocdl
-from flylab.passes.host import Launch, read_launches
+from flylab.passes.host import Step, read_launches
 from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from flylab.passes.layout_lowering import LayoutLowering
 from flylab.passes.promote_regmem import PromoteRegmem
@@ -58,13 +58,13 @@ STEPS: tuple[Pass | Upstream, ...] = (
 HOST_IS_READ_BEFORE = TakeKernels
 
 
-def run(module: Any, target: Target, stages: list[Stage] | None = None, file: str = "") -> list[Launch]:
-    """Run every step on a traced module, in place (in the entered MLIR context); the launches of its launcher.
+def run(module: Any, target: Target, stages: list[Stage] | None = None, file: str = "") -> list[Step]:
+    """Run every step on a traced module, in place (in the entered MLIR context); what its launcher does.
 
     With `stages`, the text after each step is appended to it, its lines linked to the Python file `file`. Raises
     `CompileError` where a step refuses.
     """
-    launches: list[Launch] = []
+    launches: list[Step] = []
     before = stages[-1].text if stages else ""
     for step in STEPS:
         if isinstance(step, HOST_IS_READ_BEFORE):

@@ -145,7 +145,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "fx.rocdl has no name 'BuferCopy'",
         "fx.rocdl.BufferCopy",
     ),
-    "planned name": ("fx.printf('{}', 1)", 3, "fx.printf is part of the language", "What this"),
+    "planned name": ("fx.gather()", 3, "fx.gather is part of the language", "What this"),
     "planned matrix product": (
         "fx.rocdl.mfma_f32_16x16x16f16()",
         3,
