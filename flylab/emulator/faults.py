@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
 from flylab.emulator.run import Dims, Geometry
-from flylab.emulator.state import DESCRIPTOR, MISALIGNED, PAST_END, TRAP, WAVE_SIZE, Worker
+from flylab.emulator.state import DESCRIPTOR, MISALIGNED, PAST_END, PRIVATE, TRAP, WAVE_SIZE, Worker
 from flylab.errors import Check, DeviceError, OutOfBounds
 
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
@@ -51,6 +52,11 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if worker.fault_kind == DESCRIPTOR:
         return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}",
                            where=where)
+    if worker.fault_kind == PRIVATE:
+        offset = ctypes.c_int64(worker.fault_address).value
+        return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
+                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where,
+                           hint="an index into memory of the thread's own is outside of it")
     if worker.fault_kind == MISALIGNED:
         atomic = "_atomic_" in instruction.mnemonic
         what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)

@@ -18,7 +18,6 @@ from flylab.emulator.state import (
     FAULT,
     MODE,
     RECORD_BYTES,
-    ROW_BYTES,
     SGPR_COUNT,
     SINK,
     WAVE_SIZE,
@@ -40,6 +39,7 @@ ALIGNMENT = PACKET_BYTES = 64
 KERNARG_PADDING = 64
 # Counted in 64 bits by several threads.
 MOST_WORKGROUPS = 1 << 48
+MOST_PRIVATE_BYTES = 1 << 28
 Dims = tuple[int, int, int]
 
 
@@ -101,6 +101,10 @@ class Geometry:
         if found.shared < 0 or lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
+        private = kernel.scratch_bytes * WAVE_SIZE * found.waves
+        if private > MOST_PRIVATE_BYTES:
+            raise DeviceError(f"a block of {found.threads} threads with {kernel.scratch_bytes} bytes of private memory "
+                              f"each takes {private}, and the software device gives a block {MOST_PRIVATE_BYTES}")
         return found
 
 
@@ -176,7 +180,7 @@ class _Run:
         self.launch = Launch(
             next=0, total=total, chunk=max(1, min(64, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
-            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.rows * ROW_BYTES,
+            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
             initial_sgprs=self.sgprs.address, initial_v0=self.ids.address, initial_exec=self.masks.address,
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2])
         self.workers = [self._worker() for _ in range(self.threads)]
@@ -220,9 +224,9 @@ class _Run:
         return Memory(PACKET_BYTES, bytes(packet))
 
     def _worker(self) -> tuple[Worker, list[Memory]]:
-        waves, rows = self.geometry.waves, self.loaded.registers.rows
+        waves, wave_bytes = self.geometry.waves, self.loaded.registers.wave_bytes
         memory = [Memory(ctypes.sizeof(Worker)), Memory(len(self.loaded.records), self.loaded.records),
-                  Memory(waves * rows * ROW_BYTES), Memory(waves * 4 * SGPR_COUNT), Memory(waves * ctypes.sizeof(Wave)),
+                  Memory(waves * wave_bytes), Memory(waves * 4 * SGPR_COUNT), Memory(waves * ctypes.sizeof(Wave)),
                   Memory(self.loaded.kernel.lds_bytes + self.geometry.shared)]
         worker = Worker.from_address(memory[0].address)
         worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
