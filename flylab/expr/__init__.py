@@ -6,8 +6,9 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.expr import arith, gpu, rocdl
+from flylab.expr import arith, gpu, rocdl, typing
 from flylab.expr.algebra import assume, traced
+from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     UniversalCopy,
@@ -63,10 +64,13 @@ from flylab.expr.leafwise import (
 )
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
+from flylab.expr.raw import as_dsl_value, as_ir_value
+from flylab.expr.reductions import ReductionOp
 from flylab.expr.select import absf, ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
 from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.types import T, Types
 from flylab.expr.typing import Constexpr, Stream
 from flylab.expr.vector import Vector
 from flylab.expr.views import (
@@ -96,15 +100,16 @@ LAYOUT_NAMES = """
 """.split()
 globals().update({name: traced(getattr(_layout, name)) for name in LAYOUT_NAMES})
 get_ = globals()["get"]  # the published name
+globals().update(ALIASES)
 
 
 for _name, _function in (("slice", slice), ("max", max), ("min", min)):
     _function.__name__ = _function.__qualname__ = _name
-_HIDDEN = ("Any", "ModuleType", "LAYOUT_NAMES", "annotations", "traced")
+_HIDDEN = ("Any", "ModuleType", "ALIASES", "LAYOUT_NAMES", "annotations", "traced")
 
 
 def __dir__() -> list[str]:
-    modules = (arith, gpu, rocdl)
+    modules = (arith, gpu, rocdl, typing)
     return sorted(
         name
         for name, value in globals().items()

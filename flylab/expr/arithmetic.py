@@ -8,6 +8,7 @@ or reordered, unless a fast-math scope allows it.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,11 @@ class Binary:
     fold: Callable[[Any, Any], Any]
 
 
+def _remainder(a: float, b: float) -> float:
+    """What is left of a float when it is divided, with its sign; exact. NaN where C's fmod gives it."""
+    return math.nan if math.isinf(a) or b == 0 else math.fmod(a, b)
+
+
 BINARY = {
     "+": Binary("arith.addi", "arith.addi", "arith.addf", operator.add),
     "-": Binary("arith.subi", "arith.subi", "arith.subf", operator.sub),
@@ -47,6 +53,7 @@ BINARY = {
     "min": Binary("arith.minsi", "arith.minui", "arith.minimumf", min),
     "maxnum": Binary("arith.maxsi", "arith.maxui", "arith.maxnumf", max),
     "minnum": Binary("arith.minsi", "arith.minui", "arith.minnumf", min),
+    "remf": Binary("", "", "arith.remf", _remainder),
 }
 
 # Predicates by MLIR's numbering of arith.cmpi (signed, unsigned) and arith.cmpf (ordered; != is true for NaN).
@@ -162,12 +169,18 @@ def compare(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
 
     require_arithmetic(dtype)
     signed, unsigned, ordered = COMPARE[symbol]
-    number = ordered if dtype.is_float else signed if dtype.signed else unsigned
-    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-    kind = mlir_type(DTYPES["Boolean"], lanes)
     if dtype.is_float:
-        return op("arith.cmpf", [a, b], kind, {"predicate": predicate} | attributes())
-    return op("arith.cmpi", [a, b], kind, {"predicate": predicate})
+        return compare_floats(ordered, a, b, lanes)
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), signed if dtype.signed else unsigned)
+    return op("arith.cmpi", [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate})
+
+
+def compare_floats(number: int, a: Any, b: Any, lanes: int = 0) -> Any:
+    """The comparison of two floats by a predicate of `arith.cmpf`, given by its number."""
+    from mlir import ir
+
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    return op("arith.cmpf", [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate} | attributes())
 
 
 def select(condition: Any, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:

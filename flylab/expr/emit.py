@@ -79,20 +79,35 @@ def constant(value: int | float | bool, dtype: DType, lanes: int = 0) -> Any:
     from mlir import ir
 
     require_trace("a constant of the device")
+    attr = _attribute(value, dtype)
+    if lanes:
+        attr = ir.DenseElementsAttr.get_splat(mlir_type(dtype, lanes), attr)
+    return op("arith.constant", [], mlir_type(dtype, lanes), {"value": attr})
+
+
+def constants(values: Sequence[int | float | bool], dtype: DType) -> Any:
+    """An `arith.constant`: a vector of these elements."""
+    from mlir import ir
+
+    require_trace("a constant of the device")
+    kind = mlir_type(dtype, len(values))
+    attr = ir.DenseElementsAttr.get([_attribute(value, dtype) for value in values], kind)
+    return op("arith.constant", [], kind, {"value": attr})
+
+
+def _attribute(value: int | float | bool, dtype: DType) -> Any:
+    """A number as MLIR's attribute of its format, bit by bit."""
+    from mlir import ir
+
     scalar = mlir_type(dtype)
     if dtype.kind == FLOAT:
         # An attribute made from a Python float would set the quiet bit of a NaN.
         exact = f"{to_bits(value, dtype):#x} : {dtype.mlir}" if value != value and dtype.name in MANTISSA else ""
-        attr: Any = ir.Attribute.parse(exact) if exact else ir.FloatAttr.get(scalar, float(value))
-    elif dtype.kind == BOOL:
-        attr = ir.IntegerAttr.get(scalar, int(bool(value)))
-    else:
-        # IntegerAttr takes the signed reading of the bits.
-        bits = int(value) & ((1 << dtype.bits) - 1)
-        if dtype.bits > 64:
-            attr = ir.Attribute.parse(f"{bits} : {dtype.mlir}")
-        else:
-            attr = ir.IntegerAttr.get(scalar, bits - (1 << dtype.bits) if bits >> (dtype.bits - 1) else bits)
-    if lanes:
-        attr = ir.DenseElementsAttr.get_splat(mlir_type(dtype, lanes), attr)
-    return op("arith.constant", [], mlir_type(dtype, lanes), {"value": attr})
+        return ir.Attribute.parse(exact) if exact else ir.FloatAttr.get(scalar, float(value))
+    if dtype.kind == BOOL:
+        return ir.IntegerAttr.get(scalar, int(bool(value)))
+    # IntegerAttr takes the signed reading of the bits.
+    bits = int(value) & ((1 << dtype.bits) - 1)
+    if dtype.bits > 64:
+        return ir.Attribute.parse(f"{bits} : {dtype.mlir}")
+    return ir.IntegerAttr.get(scalar, bits - (1 << dtype.bits) if bits >> (dtype.bits - 1) else bits)

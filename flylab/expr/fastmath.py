@@ -38,7 +38,7 @@ class FastMathFlags(enum.IntFlag):
 
 
 def flags_of(given: Any) -> FastMathFlags:
-    """Flags from themselves, from MLIR's, or from text: one name, or several joined by `,` or `|`.
+    """Flags from themselves, from MLIR's flags or attribute, or from text: one name, or several joined by `,` or `|`.
 
     >>> flags_of("contract, nsz") == FastMathFlags.contract | FastMathFlags.nsz
     True
@@ -47,7 +47,8 @@ def flags_of(given: Any) -> FastMathFlags:
     """
     if isinstance(given, enum.IntFlag) and 0 <= given <= FastMathFlags.fast:
         return FastMathFlags(int(given))
-    names = re.split(r"[,|\s]+", given.strip()) if isinstance(given, str) else [""]
+    text = given if isinstance(given, str) else str(given) if type(given).__module__.startswith("mlir.") else ""
+    names = re.split(r"[,|\s]+", text.removeprefix("#arith.fastmath<").removesuffix(">").strip())
     flags = FastMathFlags.none
     for name in names:
         if name not in FastMathFlags.__members__:
@@ -71,8 +72,15 @@ def fastmath(flags: Any) -> Iterator[None]:
             "fastmath has a meaning inside an @flyc.kernel or @flyc.jit function only",
             hint="open the scope in the kernel, around the arithmetic that it is for",
         )
+    with within(chosen):
+        yield
+
+
+@contextmanager
+def within(explicit: Any) -> Iterator[None]:
+    """A scope of the flags that one call was given; None leaves those of the scope around it."""
     before = active.fastmath
-    active.fastmath = chosen
+    active.fastmath = before if explicit is None else flags_of(explicit)
     try:
         yield
     finally:

@@ -219,13 +219,27 @@ def numeric_class(kind: Any) -> type[Numeric]:
         return kind
     if isinstance(kind, DType):
         return CLASSES[kind.name]
+    if type(kind).__module__.startswith("mlir.") and hasattr(kind, "typeid"):
+        return class_of_mlir(str(kind))
     raise TraceError(f"{kind!r} is not a number format", hint="use fx.Float32, fx.Int32, fx.BFloat16 ...")
+
+
+def class_of_mlir(text: str) -> type[Numeric]:
+    """The class of an MLIR type of numbers: MLIR's integers have no sign and are read as signed, `index` as Int64."""
+    for cls in CLASSES.values():
+        if cls.dtype.mlir == text:
+            return cls
+    if text == "index":
+        return CLASSES["Int64"]
+    raise TraceError(f"MLIR's {text} is not a number format", hint="give a number of a type like f32, i32 or index")
 
 
 def as_numeric(value: Any, beside: DType | None = None) -> Numeric:
     """A Python number as a Numeric, in the format it takes beside an operand of format `beside`."""
     if isinstance(value, Numeric):
         return value
+    if is_mlir_value(value):
+        return class_of_mlir(str(value.type))(value)
     value = plain(value)
     if not isinstance(value, (bool, int, float)):
         raise TraceError(f"{value!r} (a {type(value).__name__}) is not a number", hint="give an fx number or Python's")
