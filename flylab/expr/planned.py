@@ -16,7 +16,7 @@ PLANNED = frozenset(
     ds_bpermute gather gemm get_buffer_rsrc get_dyn_shared
     iglp_opt Index inttoptr IntTuple known_block_size lane_id make_buffer_ptr make_fragment_like
     make_mma_atom make_ptr make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C
-    make_tiled_copy_tv make_tiled_mma math memref_alloca MFMA MFMA_Scale mma_atom_call MmaAtom printf
+    make_tiled_copy_tv make_tiled_mma memref_alloca MFMA MFMA_Scale mma_atom_call MmaAtom printf
     ptr_load ptr_store ptrtoint raw_ptr_buffer_load readfirstlane readlane recast_iter s_barrier
     s_setprio s_waitcnt scatter sched_barrier sched_group_barrier SharedAllocator shuffle_down
     shuffle_idx shuffle_up shuffle_xor static struct Struct Tile TiledCopy TiledMma to_llvm_ptr union

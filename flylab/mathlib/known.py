@@ -43,7 +43,7 @@ class Known:
     def rounded(self, x: Array, how: str) -> Array:
         if how == "round":
             whole = np.trunc(x)
-            return np.copysign(whole + (np.abs(x - whole) >= 0.5), x).astype(x.dtype)
+            return np.copysign(np.abs(whole) + (np.abs(x - whole) >= 0.5), x).astype(x.dtype)
         return (np.rint if how == "roundeven" else getattr(np, how))(x)
 
     def absolute(self, x: Array) -> Array:
@@ -85,6 +85,12 @@ class Known:
 
     def where(self, condition: Array, compute: Callable[[], tuple[Array, ...]], other: Sequence[Array]) -> list[Array]:
         return [np.where(condition, x, y) for x, y in zip(compute(), other, strict=True)]
+
+    def loop(self, condition: Callable[[list[Array]], Array], step: Callable[[list[Array]], list[Array]],
+             state: list[Array]) -> list[Array]:
+        while np.any(condition(state)):
+            state = step(state)
+        return state
 
     def smallest_normal(self, x: Array) -> float:
         return 2.0**-14 if x.dtype == np.float16 else 2.0**-126 if x.dtype == np.float32 else 2.0**-1022

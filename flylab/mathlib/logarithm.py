@@ -12,8 +12,8 @@ from flylab.mathlib.coefficients import LOG1P, LOG1P_FINE
 from flylab.mathlib.exponential import LOG2_E, exp2_wide
 from flylab.mathlib.machine import Machine, Value, polynomial
 
-ROOT_HALF = 0x3FE6A09E667F3BCD
-"""The bits of sqrt(1/2): mantissas are taken from [sqrt(1/2), sqrt(2))."""
+ROOT_HALF = 0x3FE6A09E
+"""The upper half of the bits of sqrt(1/2), about: mantissas are taken from [sqrt(1/2), sqrt(2))."""
 INFINITY, NAN = math.inf, math.nan
 # What stands for the logarithm of 0 and of infinity, and for an infinite exponent: a product with either is far out,
 # but that with 0 is 0.
@@ -23,8 +23,10 @@ HUGE, HUGE_EXPONENT = 1e300, 1e30
 def _split(m: Machine, x: Value) -> tuple[Value, Value]:
     """e (an integer as f64) and f with x = 2**e (1 + f) and 1 + f in [sqrt(1/2), sqrt(2)), for a normal f64 above 0."""
     bits = m.bits(x)
-    e = (bits - ROOT_HALF) >> 52
-    return m.number(m.low(e)), m.of_bits(bits - (e << 52)) - 1.0
+    high = m.low(m.shifted_down(bits, 32))
+    e = (high - ROOT_HALF) >> 20
+    mantissa = m.wide(high - (e << 20)) << 32 | m.wide(m.low(bits))
+    return m.number(e), m.of_bits(mantissa) - 1.0
 
 
 def _logarithm(m: Machine, f: Value, coefficients: Sequence[float] = LOG1P) -> Value:

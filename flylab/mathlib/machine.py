@@ -68,6 +68,11 @@ class Machine(Protocol):
     def where(self, condition: Value, compute: Callable[[], tuple[Value, ...]], other: Sequence[Value]) -> list[Value]:
         """What `compute` gives where the condition holds, and is only computed for; `other` elsewhere."""
 
+    def loop(self, condition: Callable[[list[Value]], Value], step: Callable[[list[Value]], list[Value]],
+             state: list[Value]) -> list[Value]:
+        """The state after steps that go on while the condition holds for any element; a step too many changes nothing
+        of what is used."""
+
     def smallest_normal(self, x: Value) -> float:
         """The least positive number of x's format that is not denormal."""
 

@@ -94,16 +94,19 @@ def isnormal(m: Machine, x: Value) -> Value:
     return (size < math.inf) & (size >= m.smallest_normal(x))
 
 
-def ipowi(m: Machine, x: Value, n: Value, bits: int) -> Value:
-    """x**n of integers of so many bits, wrapped; for n < 0 the quotient 1 / x**-n without its fraction (0 of 0).
+def ipowi(m: Machine, x: Value, n: Value) -> Value:
+    """x**n of integers, wrapped; for n < 0 the quotient 1 / x**-n without its fraction (0 of 0).
 
-    Squaring for each bit of the exponent.
+    Squaring, once for each bit of the exponent up to the highest that is 1.
     """
-    result, square, left = m.constant(1, x), x, n
-    for at in range(bits - 1):
+    one = m.constant(1, x)
+
+    def step(state: list[Value]) -> list[Value]:
+        result, square, left = state
         result = m.select((left & 1) != 0, m.product(result, square), result)
-        if at < bits - 2:
-            square, left = m.product(square, square), left >> 1
-    odd = (n & 1) != 0
-    inverse = m.select(x == 1, m.constant(1, x), m.select(x == -1, m.select(odd, m.constant(-1, x), 1), 0))
+        return [result, m.product(square, square), m.shifted_down(left, 1)]
+
+    size = m.select(n < 0, 0, n)
+    result = m.loop(lambda state: state[2] != 0, step, [one, x, size])[0]
+    inverse = m.select(x == 1, one, m.select(x == -1, m.select((n & 1) != 0, m.constant(-1, x), 1), 0))
     return m.select(n < 0, inverse, result)

@@ -13,7 +13,7 @@ from typing import Any
 from flylab.mathlib import simple
 from flylab.mathlib.functions import FUNCTIONS
 from flylab.mathlib.logarithm import fpowi
-from flylab.passes.math_terms import FLOATS, Term, Terms
+from flylab.passes.math_terms import Term, Terms
 from flylab.passes.rewriter import Pass, operations
 from flylab.passes.vectors import shape_of
 
@@ -47,7 +47,7 @@ def _expand(op: Any) -> None:
     elif name == "fpowi":
         results = (machine.to(fpowi(machine, machine.to(operands[0], "f32"), operands[1]), kind),)
     else:
-        results = (simple.ipowi(machine, *operands, int(kind[1:])),)
+        results = (simple.ipowi(machine, *operands),)
     for old, new in zip(op.results, results, strict=True):
         old.replace_all_uses_with(new.value)
     op.erase()
@@ -60,4 +60,5 @@ def _shape(value: Any) -> tuple[int, str]:
 
 def _approximate(flags: str) -> bool:
     """Whether `#arith.fastmath<...>` has afn."""
-    return "afn" in flags or "fast>" in flags.replace("<fast>", "fast>")
+    names = flags.partition("<")[2].rstrip(">").split(",")
+    return "afn" in names or "fast" in names

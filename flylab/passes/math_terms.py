@@ -209,36 +209,62 @@ class Terms:
         return self.intrinsic(name, [x], x.kind, fastmathFlags=flags)
 
     def where(self, condition: Term, compute: Callable[[], tuple[Term, ...]], other: Sequence[Term]) -> list[Term]:
-        """A branch, taken where any lane of any vector element needs it."""
-        from mlir import ir
-
-        needed = condition.value
-        if self.lanes:
-            kind = ir.Attribute.parse("#vector.kind<or>")
-            with self.point:
-                needed = ir.Operation.create("vector.reduction", results=[parse_type("i1")], operands=[needed],
-                                             attributes={"kind": kind}, loc=self.location).results[0]
-        with self.point:
-            branch = ir.Operation.create("scf.if", results=[t.value.type for t in other], operands=[needed],
-                                         regions=2, loc=self.location)
+        """A branch, taken where any vector element needs it."""
+        branch = self._control("scf.if", [self._any(condition)], other)
         with self._inside(branch.regions[0]):
             found = [self.select(condition, x, y) if self.lanes else x for x, y in zip(compute(), other, strict=True)]
-            self._yield(found)
+            self._end("scf.yield", found)
         with self._inside(branch.regions[1]):
-            self._yield(other)
-        return [Term(self, result, t.kind, self.lanes) for result, t in zip(branch.results, other, strict=True)]
+            self._end("scf.yield", other)
+        return self._terms(branch.results, other)
+
+    def loop(self, condition: Callable[[list[Term]], Term], step: Callable[[list[Term]], list[Term]],
+             state: list[Term]) -> list[Term]:
+        loop = self._control("scf.while", [t.value for t in state], state)
+        for region in loop.regions:
+            region.blocks.append(*(t.value.type for t in state), arg_locs=[self.location] * len(state))
+        before, after = (region.blocks[0] for region in loop.regions)
+        with self._inside(loop.regions[0]):
+            now = self._terms(before.arguments, state)
+            self._end("scf.condition", [Term(self, self._any(condition(now)), "i1", 0), *now])
+        with self._inside(loop.regions[1]):
+            self._end("scf.yield", step(self._terms(after.arguments, state)))
+        return self._terms(loop.results, state)
+
+    def _any(self, condition: Term) -> Any:
+        """Whether a truth value holds in any element."""
+        from mlir import ir
+
+        if not self.lanes:
+            return condition.value
+        with self.point:
+            return ir.Operation.create("vector.reduction", results=[parse_type("i1")], operands=[condition.value],
+                                       attributes={"kind": ir.Attribute.parse("#vector.kind<or>")},
+                                       loc=self.location).results[0]
+
+    def _control(self, name: str, operands: Sequence[Any], state: Sequence[Term]) -> Any:
+        """An operation of two regions, with results like the state."""
+        from mlir import ir
+
+        with self.point:
+            return ir.Operation.create(name, results=[t.value.type for t in state], operands=list(operands), regions=2,
+                                       loc=self.location)
+
+    def _terms(self, values: Any, state: Sequence[Term]) -> list[Term]:
+        return [Term(self, value, t.kind, self.lanes) for value, t in zip(values, state, strict=True)]
 
     @contextmanager
     def _inside(self, region: Any) -> Iterator[None]:
+        """New operations go to the end of a region's block."""
         from mlir import ir
 
         before = self.point
-        self.point = ir.InsertionPoint(region.blocks.append())
+        self.point = ir.InsertionPoint(region.blocks[0] if len(region.blocks) else region.blocks.append())
         yield
         self.point = before
 
-    def _yield(self, terms: Sequence[Term]) -> None:
+    def _end(self, name: str, terms: Sequence[Term]) -> None:
         from mlir import ir
 
         with self.point:
-            ir.Operation.create("scf.yield", operands=[t.value for t in terms], loc=self.location)
+            ir.Operation.create(name, operands=[t.value for t in terms], loc=self.location)
