@@ -39,7 +39,7 @@ class Function:
         recipe = self.native if native and self.native and inner == "f32" else self.recipe
         found = recipe(m, *(m.to(x, inner) for x in operands))
         results = found if isinstance(found, tuple) else (found,)
-        return results if self.truth else tuple(m.to(x, kind) for x in results)
+        return results if self.truth else tuple(m.to(m.to(x, inner), kind) for x in results)
 
     def kind_within(self, kind: str) -> str:
         """The format that operands of a format are computed in; "" for one that the function does not have."""

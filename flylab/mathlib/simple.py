@@ -58,8 +58,8 @@ def native_sqrt(m: Machine, x: Value) -> Value:
 
 
 def rsqrt(m: Machine, x: Value) -> Value:
-    """1 / sqrt(x), two roundings."""
-    return 1.0 / m.sqrt(x)
+    """1 / sqrt(x), in f64."""
+    return 1.0 / m.sqrt(m.to(x, "f64"))
 
 
 def native_rsqrt(m: Machine, x: Value) -> Value:
