@@ -83,7 +83,7 @@ def _private(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded
     operands = operands_of(instruction, 3)
     data, address = (operands[1], operands[0]) if shape.store else operands[:2]
     scalar = operands[2]
-    offset, _ = _modifiers(instruction, "private")
+    offset, _ = modifiers(instruction, "private")
     registers, vector_offset = decoder.registers, address.kind != OFF
     kind = "k" if scalar.kind == OFF else "s"
     form = replace(shape, place="private", offset_kind=kind, vector_offset=vector_offset)

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.expr import arith, gpu, rocdl, typing
+from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
 from flylab.expr.control import const_expr, range_constexpr
@@ -64,13 +64,14 @@ from flylab.expr.leafwise import (
     int_tuple_mul,
     int_tuple_sub,
 )
+from flylab.expr.math import absf
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
 from flylab.expr.printf import printf
 from flylab.expr.raw import as_dsl_value, as_ir_value
 from flylab.expr.recast import ptrtoint, recast_iter
 from flylab.expr.reductions import ReductionOp
-from flylab.expr.select import absf, ceildiv, maxnumf, minnumf
+from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
 from flylab.expr.struct import (
@@ -128,7 +129,7 @@ _HIDDEN = ("Any", "ModuleType", "ALIASES", "LAYOUT_NAMES", "annotations", "trace
 
 
 def __dir__() -> list[str]:
-    modules = (arith, gpu, rocdl, typing)
+    modules = (arith, gpu, math, rocdl, typing)
     return sorted(
         name
         for name, value in globals().items()

@@ -36,19 +36,31 @@ def op(
 
     Its location is the user's line that runs now, unless `loc` gives another.
     """
+    results = operation(name, operands, [] if result is None else [result], attributes, loc)
+    return results[0] if results else None
+
+
+def operation(
+    name: str,
+    operands: Sequence[Any],
+    results: Sequence[Any],
+    attributes: Mapping[str, Any] | None = None,
+    loc: Any = None,
+) -> list[Any]:
+    """As `op`, with any number of results (their types)."""
     from mlir import ir
 
     made = ir.Operation.create(
         name,
-        results=[] if result is None else [result],
+        results=list(results),
         operands=list(operands),
         attributes=dict(attributes or {}),
         loc=loc or mlir_location(),
     )
-    if result is None:
-        return None
-    active.latest = made.results[0]
-    return active.latest
+    found = list(made.results)
+    if found:
+        active.latest = found[-1]
+    return found
 
 
 def fly(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), **attributes: Any) -> Any:

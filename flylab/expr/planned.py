@@ -14,8 +14,8 @@ PLANNED = frozenset(
     BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS BufferCopyLDS128b
     BufferCopyLDS32b cdna3 cdna4 copy_atom_call CopyAtom gather gemm get_buffer_rsrc get_dyn_shared iglp_opt
     inttoptr IntTuple make_buffer_ptr make_fragment_like make_mma_atom make_ptr make_tiled_copy
-    make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_tv make_tiled_mma math memref_alloca
-    MFMA MFMA_Scale mma_atom_call MmaAtom ptr_load ptr_store raw_ptr_buffer_load s_barrier s_setprio s_waitcnt
+    make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_tv make_tiled_mma memref_alloca MFMA
+    MFMA_Scale mma_atom_call MmaAtom ptr_load ptr_store raw_ptr_buffer_load s_barrier s_setprio s_waitcnt
     scatter sched_barrier sched_group_barrier SharedAllocator static Tile TiledCopy TiledMma to_llvm_ptr
     UniversalAtomic UniversalAtomicAdd UniversalFMA WMMA
     """.split()

@@ -66,14 +66,6 @@ def minnumf(a: Any, b: Any) -> Any:
     return fold("minnum", (a, b))
 
 
-def absf(x: Any) -> Any:
-    """The absolute value of a float number or vector."""
-    given = typed(x)
-    if not isinstance(given, (Vector, Numeric, float)):
-        raise TraceError(f"absf of {type(x).__name__}", hint="give an fx number or vector")
-    return abs(given)
-
-
 def ceildiv(count: Any, size: Any) -> Any:
     """The quotient of two integers, or vectors of them, rounded up; Python integers give a Python integer.
 

@@ -12,6 +12,7 @@ from flylab.errors import CompileError
 from flylab.passes.atom_call_to_ssa_form import AtomCallToSsaForm
 from flylab.passes.canonicalize import Canonicalize
 from flylab.passes.convert_fly_to_rocdl import ConvertFlyToRocdl
+from flylab.passes.expand_math import ExpandMath
 from flylab.passes.host import Step, read_launches
 from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from flylab.passes.layout_lowering import LayoutLowering
@@ -36,6 +37,7 @@ STEPS: tuple[Pass | Upstream, ...] = (
     Canonicalize(),
     LayoutLowering(),
     IntSwizzleSimplify(),
+    ExpandMath(),
     Upstream("canonicalize", "canonicalize"),
     AtomCallToSsaForm(),
     PromoteRegmem(),
