@@ -115,6 +115,7 @@ def _dump(made: Compiled) -> None:
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
     values = [value for b in bound for value in b.operands()]
+    values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
     for launch in compiled.launches:
@@ -134,11 +135,11 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
 
 
 def _launch(compiled: Compiled, launch: Launch, values: list[Any], memories: list[Memory]) -> Any:
-    buffer = PrintBuffer() if launch.prints else None
-    extents = launch.extents(values)
+    extents, operands = launch.extents(values), launch.operands(values)
     grid, block = extents[:3], extents[3:]
+    buffer = PrintBuffer() if launch.prints else None
     _check_extents(compiled, launch.kernel, grid, block)
-    kernarg = _pack(compiled, launch, launch.operands([*values, buffer.address] if buffer else values))
+    kernarg = _pack(compiled, launch, operands, buffer.address if buffer else 0)
     lines = compiled.lines[launch.kernel]
     try:
         report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
@@ -180,12 +181,17 @@ def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block
         )
 
 
-def _pack(compiled: Compiled, launch: Launch, operands: tuple[Any, ...]) -> bytes:
-    """The kernel-argument bytes, laid out as the code object's metadata says."""
+def _pack(compiled: Compiled, launch: Launch, operands: tuple[Any, ...], printed: int) -> bytes:
+    """The kernel-argument bytes, laid out as the code object's metadata says.
+
+    A kernel that prints gets the address `printed` for the launcher's last argument, which it passes on.
+    """
     kernel = launch.kernel
     info = compiled.isa.kernels[kernel]
     slots = [a for a in info.args if not a.hidden]
-    kinds = compiled.operand_types[kernel] + [None] * launch.prints
+    kinds = compiled.operand_types[kernel]
+    if launch.prints:
+        kinds, operands = [*kinds, None], (*operands[:-1], printed)
     if len(slots) != len(operands):
         raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
     packed = bytearray(info.kernarg_size)
