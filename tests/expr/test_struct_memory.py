@@ -387,6 +387,82 @@ def test_a_struct_in_a_launcher_and_a_changed_class():
     assert "another struct of this name" in caught.value.hint
 
 
+def test_too_large_to_be_passed():
+    names = cell("@fx.struct\nclass Big:\n    a: fx.Array[fx.Float64, 513]\n")
+    with pytest.raises(ArgumentError, match="'p' is Big, of 4104 bytes: a launch passes at most 4096") as caught:
+        cell("""
+            @flyc.jit
+            def launch(p):
+                pass
+        """)["launch"](names["Big"]([0] * 513))
+    assert "tensor of bytes" in caught.value.hint
+
+
+def test_a_constant_struct_counts_by_its_values():
+    names = cell_with("""
+@flyc.kernel
+def k(A: fx.Tensor, item: fx.Constexpr[Inner]):
+    A[fx.thread_idx.x] = item.count.value
+
+@flyc.jit
+def launch(A: fx.Tensor, item: fx.Constexpr[Inner]):
+    k(A, item).launch(grid=1, block=64)
+""")
+    a = np.zeros(64, np.int64)
+    compiled = [flyc.compile(names["launch"], a, Inner(1, True, n)) for n in (5, 5, 6)]
+    assert compiled[0] is compiled[1] is not compiled[2]
+    compiled[2](a, Inner(1, True, 6))
+    assert set(a) == {6}
+
+
+def test_declared_in_a_kernel():
+    a = np.zeros(64, np.int32)
+    run("""
+        count = 2
+        @fx.struct
+        class Local:
+            x: fx.Array[fx.Int32, count]
+            y: "fx.Int64" = 4
+        made = Local([fx.thread_idx.x, 10])
+        fx.recast_iter(fx.Int32, fx.get_iter(A))[fx.thread_idx.x] = made.x[0] * made.x[1] + Local.size
+    """, a)
+    np.testing.assert_array_equal(a, np.arange(64) * 10 + 16)
+
+
+@pytest.mark.parametrize("shift", [0, 2])
+def test_recast_in_a_launcher(shift):
+    """The host checks the address, and a view of the new format is passed on."""
+    names = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor):
+            A[fx.thread_idx.x] = A[fx.thread_idx.x] + 1.5
+
+        @flyc.jit
+        def launch(A: fx.Tensor):
+            floats = fx.recast_iter(fx.Float32, fx.get_iter(A))
+            k(fx.make_view(floats, fx.make_layout(64, 1))).launch(grid=1, block=64)
+    """)
+    memory = np.zeros(68, np.float32).view(np.uint8)
+    part = memory[-memory.ctypes.data % 4 + shift:][:256]
+    if shift:
+        with pytest.raises(CheckFailed, match="is no multiple of 4 bytes, as the address of Float32 must be"):
+            names["launch"](part)
+    else:
+        names["launch"](part)
+        assert set(part.view(np.float32)) == {1.5}
+
+
+def test_places_can_be_asked_about():
+    run("""
+        place = Item.at(fx.get_iter(A))
+        seen = place.peek()
+        assert repr(place.row) == "Storage(Array[Float32, 3], global)" and repr(seen) == "Peeked(Storage(Item, global))"
+        assert dir(place) == dir(seen) and {"row", "peek", "wide"} <= set(dir(seen))
+        assert not hasattr(place, "__array__") and not hasattr(seen, "__array__")
+        assert repr(seen.row.ptr) == repr(place.row.ptr) and seen.load().leaves()[0].dtype.name == "Boolean"
+    """, items(1))
+
+
 BODIES: dict[str, tuple[str, int, str, str]] = {
     "at a tensor": ("Item.at(A)", 3, "Item at a Tensor", "fx.get_iter(tensor)"),
     "unknown field": ("p = Item.at(fx.get_iter(A))\np.tny", 4, "Item has no field 'tny'", "'tiny'"),

@@ -179,7 +179,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
                      "Point(...)"),
     "count": ("Shape(1, [Point(1)])", "field 'corners' of Shape has 2 elements, and gets 1", "as many"),
     "one number": ("Shape(1, [Point(1)] * 2, weights=5)", "is an Array[Float16, 3], and gets 5", "[x] * 3"),
-    "text as array": ("Shape(1, [Point(1)] * 2, weights='abc')", "is an Array[Float16, 3], and gets 'abc'", "list of 3"),
+    "text as array": ("Shape(1, [Point(1)] * 2, weights='ab')", "is an Array[Float16, 3], and gets 'ab'", "list of 3"),
     "set unknown": ("p.xx = 1", "Point has no field 'xx'", "did you mean 'x'?"),
     "read unknown": ("p.xx", "Point has no field 'xx'", "did you mean 'x'?"),
     "set a method": ("p.leaves = 1", "Point has no field 'leaves'", "x, y"),
