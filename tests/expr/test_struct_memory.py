@@ -1,4 +1,4 @@
-"""Structs in global memory and as parameters, on both chips: against numpy's structured arrays of the same bytes."""
+"""Structs in global memory, on both chips: against numpy's structured arrays of the same bytes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
-from flylab.errors import ArgumentError, CheckFailed, FlylabError, TraceError
-from tests.expr.declared import Declared, structs
+from flylab.errors import CheckFailed, FlylabError, TraceError
+from tests.expr.declared import Declared, Inner, Item, structs
 from tests.samples import cell, kernel_of
 
 
@@ -22,24 +22,6 @@ from tests.samples import cell, kernel_of
 def chip(request: pytest.FixtureRequest) -> Iterator[None]:
     with flylab.use(f"emulated:{request.param}"):
         yield
-
-
-@fx.struct
-class Inner:
-    half: fx.Float16
-    good: fx.Boolean
-    count: fx.Int64
-
-
-@fx.struct
-class Item:
-    flag: fx.Boolean
-    scale: fx.Float64
-    row: fx.Array[fx.Float32, 3]
-    tiny: fx.Int8
-    parts: fx.Array[Inner, 2]
-    marks: fx.Array[fx.Boolean, 3]
-    wide: fx.Uint16 = 7
 
 
 INNER = np.dtype([("half", "f2"), ("good", "?"), ("count", "i8")], align=True)
@@ -333,86 +315,6 @@ def test_addresses():
     run("fx.recast_iter(fx.Int64, fx.get_iter(B))[fx.thread_idx.x] = "
         "fx.ptrtoint(fx.recast_iter(fx.Float32, fx.get_iter(A)) + fx.thread_idx.x)", a, b)
     np.testing.assert_array_equal(b, a.ctypes.data + 4 * np.arange(64))
-
-
-PASSING = """
-@flyc.kernel
-def k(A: fx.Tensor, item: Item, rest, scale: fx.Float32):
-    t = fx.thread_idx.x
-    assert type(rest) is Item and isinstance(item.row, fx.Vector)
-    A[t] = item.row[2] * scale + rest.tiny.to(fx.Float32) + item.parts[1].half.to(fx.Float32)
-    A[t] = item.flag.select(A[t], -A[t]) + rest.parts[0].count.to(fx.Float32)
-
-@flyc.jit
-def launch(A: fx.Tensor, item: Item, other):
-    item.wide = 3
-    k(A, item, other.replace(tiny=item.tiny + other.tiny), 2.0).launch(grid=1, block=other.wide)
-"""
-
-
-def test_as_parameters():
-    made = cell_with(PASSING)
-    a = np.zeros(64, np.float32)
-    item = Item(True, 0.5, [1, 2, 3], 100, [Inner(1, True, 2), Inner(4, False, 5)], [0, 1, 0])
-    other = item.replace(tiny=20, wide=32, parts=[Inner(0, False, 10)] * 2)
-    made["launch"](a, item, other)
-    np.testing.assert_array_equal(a, [3 * 2 + 120 + 4 + 10] * 32 + [0] * 32)
-    compiled = flyc.compile(made["launch"], a, item, other)
-    made["launch"](a, item.replace(flag=False, row=[0, 0, 9]), other)
-    np.testing.assert_array_equal(a[:32], -(9 * 2 + 120 + 4) + 10)
-    assert flyc.compile(made["launch"], a, other, item) is compiled and item.wide.value == 7
-    assert [arg.name for arg in compiled.arguments] == ["A", "item", "other"]
-
-
-def cell_with(text: str) -> dict[str, Any]:
-    """A cell that knows the structs of this file."""
-    return cell(f"from {__name__} import Item, Inner\n{text}")
-
-
-def test_a_struct_in_a_launcher_and_a_changed_class():
-    made = cell_with(PASSING)
-    a = np.zeros(64, np.float32)
-    item = Item(True, 0.5, [1, 2, 3], 100, [Inner(1, True, 2)] * 2, [0, 1, 0])
-    with pytest.raises(ArgumentError, match="'item: Item' gets 5") as caught:
-        made["launch"](a, 5, item)
-    assert caught.value.hint == "make one: Item(...)"
-
-    @fx.struct
-    class Another:
-        x: fx.Int32
-
-    Another.__name__ = "Item"
-    with pytest.raises(ArgumentError, match="'item: Item' gets") as caught:
-        made["launch"](a, Another(1), item)
-    assert "another struct of this name" in caught.value.hint
-
-
-def test_too_large_to_be_passed():
-    names = cell("@fx.struct\nclass Big:\n    a: fx.Array[fx.Float64, 513]\n")
-    with pytest.raises(ArgumentError, match="'p' is Big, of 4104 bytes: a launch passes at most 4096") as caught:
-        cell("""
-            @flyc.jit
-            def launch(p):
-                pass
-        """)["launch"](names["Big"]([0] * 513))
-    assert "tensor of bytes" in caught.value.hint
-
-
-def test_a_constant_struct_counts_by_its_values():
-    names = cell_with("""
-@flyc.kernel
-def k(A: fx.Tensor, item: fx.Constexpr[Inner]):
-    A[fx.thread_idx.x] = item.count.value
-
-@flyc.jit
-def launch(A: fx.Tensor, item: fx.Constexpr[Inner]):
-    k(A, item).launch(grid=1, block=64)
-""")
-    a = np.zeros(64, np.int64)
-    compiled = [flyc.compile(names["launch"], a, Inner(1, True, n)) for n in (5, 5, 6)]
-    assert compiled[0] is compiled[1] is not compiled[2]
-    compiled[2](a, Inner(1, True, 6))
-    assert set(a) == {6}
 
 
 def test_declared_in_a_kernel():
