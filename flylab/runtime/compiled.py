@@ -18,7 +18,7 @@ from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.passes import pipeline
-from flylab.passes.host import Launch
+from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
 from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
@@ -29,13 +29,13 @@ _dumped: set[Path] = set()
 
 @dataclass
 class Compiled:
-    """What one compilation gives. `launches` is what the launcher does on the host; the texts are made when asked."""
+    """What one compilation gives. `host` is what the launcher does on the host; the texts are made when asked."""
 
     launcher: TracedFunction
     target: Target
     opt_level: int
     arguments: list[HostArgument]
-    launches: list[Launch]
+    host: HostProgram
     functions: dict[str, TracedFunction]
     """Kernel symbol -> the kernel."""
     operand_types: dict[str, list[DType | None]]
@@ -152,7 +152,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced = trace(launcher, arguments, target)
         # The passes get a copy: a value of MLIR that the user kept must not dangle.
         module = traced.module.operation.clone()
-        launches = pipeline.run(module, target)
+        host = pipeline.run(module, target)
         text = llvm_ir.translate(module)
     code = amdgpu.optimise(text, target, opt_level)
     functions: dict[str, TracedFunction] = dict(traced.kernels)
@@ -161,7 +161,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         target,
         opt_level,
         arguments,
-        launches,
+        host,
         functions,
         traced.operand_types,
         traced.blocks,

@@ -115,19 +115,19 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
     values = [b.value for b in bound if b.host.kind in (TENSOR, "number")]
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
-    for launch in compiled.launches:
+    for launch in compiled.host.launches(values):
         try:
-            reports.append(_launch(compiled, launch, values, memories))
+            reports.append(_launch(compiled, launch, memories))
         except FlylabError as error:
             raise error.at(error.where or compiled.launch_line(launch.kernel)) from error.__cause__
     return Run(device, compiled, tuple(reports))
 
 
-def _launch(compiled: Compiled, launch: Launch, values: list[Any], memories: list[Memory]) -> Any:
-    extents, operands = launch.extents(values), launch.operands(values)
-    _check_extents(compiled, launch.kernel, extents[:3], extents[3:])
-    kernarg = _pack(compiled, launch.kernel, operands)
-    return emulated.launch(compiled, launch.kernel, extents[:3], extents[3:], kernarg, memories, launch.smem)
+def _launch(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+    grid, block = launch.extents[:3], launch.extents[3:]
+    _check_extents(compiled, launch.kernel, grid, block)
+    kernarg = _pack(compiled, launch.kernel, launch.operands)
+    return emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem)
 
 
 def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
