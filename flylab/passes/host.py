@@ -2,7 +2,8 @@
 the lines that it prints, and what it checks.
 
 A launcher is turned into a Python generator once: arithmetic becomes expressions, branches and loops Python's own, and
-each launch, line and check a `yield`. So a launch costs no interpretation, and Ctrl-C ends a loop that does not end by itself.
+each launch, line and check a `yield`. So a launch costs no interpretation, and Ctrl-C ends a loop that does not end by
+itself.
 """
 
 from __future__ import annotations
