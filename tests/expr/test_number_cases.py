@@ -134,6 +134,29 @@ def test_a_converted_runtime_number_makes_a_layout() -> None:
     assert np.array_equal(A, (t % 5) * 4 + t % 4 + (t % 5) * 7 + 1 + 20)
 
 
+ARGUMENTS = {
+    "Boolean": True, "Int4": -3, "Int16": -300, "Uint64": 2**64 - 2**11, "Int128": 2**100, "Uint128": 2**127 + 2**80,
+    "Float16": 1.5, "BFloat16": 1.5, "Float64": 1e300, "Float8E4M3FN": 1.5, "Float8E5M2FNUZ": -2.0,
+    "Float8E8M0FNU": 4.0, "Float6E2M3FN": 1.5, "Float4E2M1FN": -6.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_a_number_of_each_kind_is_passed_to_a_kernel(name: str) -> None:
+    names = cell(f"""
+        @flyc.kernel
+        def k(A: fx.Tensor, n: fx.{name}):
+            A[0] = n.to(fx.Float64)
+
+        @flyc.jit
+        def launch(A: fx.Tensor, n: fx.{name}):
+            k(A, n).launch(grid=1, block=1)
+    """)
+    A = np.zeros(1)
+    names["launch"](A, ARGUMENTS[name])
+    assert A[0] == float(ARGUMENTS[name])
+
+
 def warned(made: Any) -> list[Any]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
