@@ -111,7 +111,8 @@ class Numeric(Owned):
         cls = numeric_class(target)
         if cls.dtype.bits != self.dtype.bits:
             raise TraceError(
-                f"bitcast of {self.dtype} ({self.dtype.bits} bits) to {cls.dtype} ({cls.dtype.bits} bits)",
+                f"bitcast of {name_of(self, 'a number')}, {self.dtype} of {self.dtype.bits} bits, "
+                f"to {cls.dtype} of {cls.dtype.bits} bits",
                 hint="the widths must agree; .to(...) converts the value",
             )
         if self.is_static:
