@@ -26,11 +26,10 @@ class ExpandMath(Pass):
 
     def run(self, module: Any) -> None:
         """Replace each function in kernels, in program order."""
-        for op in operations(module.operation):
-            if op.name == "gpu.module":
-                for inner in operations(op):
-                    if inner.name.startswith("math."):
-                        _expand(inner)
+        found = [op for op in operations(module.operation) if op.name == "gpu.module"]
+        # All are found before the first is erased: an erased operation must not be looked at.
+        for op in [inner for kernels in found for inner in operations(kernels) if inner.name.startswith("math.")]:
+            _expand(op)
 
 
 def _expand(op: Any) -> None:
