@@ -175,7 +175,6 @@ addf = _float_operation("addf", "+")
 subf = _float_operation("subf", "-")
 mulf = _float_operation("mulf", "*")
 divf = _float_operation("divf", "/")
-remf = _float_operation("remf", "remf")
 maximumf = _float_operation("maximumf", "max")
 minimumf = _float_operation("minimumf", "min")
 maxnumf = _float_operation("maxnumf", "maxnum")
@@ -183,15 +182,15 @@ minnumf = _float_operation("minnumf", "minnum")
 max = _largest("max")
 min = _largest("min")
 AddFOp, SubFOp, MulFOp = _as_class("AddFOp", addf), _as_class("SubFOp", subf), _as_class("MulFOp", mulf)
-DivFOp, RemFOp, NegFOp = _as_class("DivFOp", divf), _as_class("RemFOp", remf), _as_class("NegFOp", negf)
+DivFOp, NegFOp = _as_class("DivFOp", divf), _as_class("NegFOp", negf)
 MaximumFOp, MinimumFOp = _as_class("MaximumFOp", maximumf), _as_class("MinimumFOp", minimumf)
 MaxNumFOp, MinNumFOp = _as_class("MaxNumFOp", maxnumf), _as_class("MinNumFOp", minnumf)
 
 __all__ = [
     "AddFOp", "ArithValue", "CmpFPredicate", "CmpIPredicate", "DivFOp", "FastMathFlags", "MaxNumFOp", "MaximumFOp",
-    "MinNumFOp", "MinimumFOp", "MulFOp", "NegFOp", "RemFOp", "RoundingMode", "SubFOp", "addf", "ceildiv", "cmpf",
+    "MinNumFOp", "MinimumFOp", "MulFOp", "NegFOp", "RoundingMode", "SubFOp", "addf", "ceildiv", "cmpf",
     "cmpi", "constant", "constant_vector", "divf", "ext_f", "extf", "fastmath", "index_cast", "max", "maximumf",
-    "maxnumf", "min", "minimumf", "minnumf", "mulf", "negf", "remf", "select", "shrui", "subf", "trunc_f", "truncf",
+    "maxnumf", "min", "minimumf", "minnumf", "mulf", "negf", "select", "shrui", "subf", "trunc_f", "truncf",
     "unwrap",
 ]  # fmt: skip
 

@@ -8,7 +8,6 @@ or reordered, unless a fast-math scope allows it.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,11 +31,6 @@ class Binary:
     fold: Callable[[Any, Any], Any]
 
 
-def _remainder(a: float, b: float) -> float:
-    """What is left of a float when it is divided, with its sign; exact. NaN where C's fmod gives it."""
-    return math.nan if math.isinf(a) or b == 0 else math.fmod(a, b)
-
-
 BINARY = {
     "+": Binary("arith.addi", "arith.addi", "arith.addf", operator.add),
     "-": Binary("arith.subi", "arith.subi", "arith.subf", operator.sub),
@@ -53,7 +47,6 @@ BINARY = {
     "min": Binary("arith.minsi", "arith.minui", "arith.minimumf", min),
     "maxnum": Binary("arith.maxsi", "arith.maxui", "arith.maxnumf", max),
     "minnum": Binary("arith.minsi", "arith.minui", "arith.minnumf", min),
-    "remf": Binary("", "", "arith.remf", _remainder),
 }
 
 # Predicates by MLIR's numbering of arith.cmpi (signed, unsigned) and arith.cmpf (ordered; != is true for NaN).

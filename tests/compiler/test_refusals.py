@@ -106,11 +106,11 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "registers cannot be",
         "range_constexpr",
     ),
-    "runtime index of a vector": (
-        "v = fx.Vector.filled(4, 0.0, fx.Float32)\nA[0] = v[fx.thread_idx.x]",
+    "an element of a vector set": (
+        "v = fx.Vector.filled(4, 0.0, fx.Float32)\nv[0] = 1.0",
         4,
-        "indexing 'v'",
-        "range_constexpr",
+        "'v'[...] = ...: a vector is a value",
+        "v = v.with_element(i, x)",
     ),
     "coordinate outside": ("x = fx.slice(A, 64)", 3, "coordinate 64 of 'A' 64:1", "0 to 63"),
     "negative coordinate": ("A[-1] = 0.0", 3, "coordinate -1 of 'A'", "not -1"),
