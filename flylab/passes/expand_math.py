@@ -33,12 +33,14 @@ class ExpandMath(Pass):
 
 
 def _expand(op: Any) -> None:
+    from mlir import ir
+
     name = op.name.removeprefix("math.")
     lanes, kind = _shape(op.operands[0])
     row = FUNCTIONS.get(name)
     if row and kind in row.steps or not row and name not in ("fpowi", "ipowi"):
         return
-    machine = Terms(op, lanes)
+    machine = Terms(ir.InsertionPoint(op), op.location, lanes)
     operands = [Term(machine, v, _shape(v)[1], lanes) for v in op.operands]
     if row:
         native = "fastmath" in op.attributes and _approximate(str(op.attributes["fastmath"]))

@@ -67,8 +67,8 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "scalar_f16": lambda: body(SCALAR, np.zeros(64, np.float16)),
     "scalar_bf16": lambda: body(SCALAR, np.zeros(64, ml_dtypes.bfloat16)),
     "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
-    "math": lambda: body(MATH, np.zeros(64, np.float32)),
-    "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", np.zeros(64, np.float32)),
+    "math": lambda: body(MATH, F32),
+    "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", F32),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }
 OURS = (
