@@ -311,7 +311,7 @@ def test_bounds_are_given_where_they_matter() -> None:
         (lambda: fx.arith.select(fx.Int32(1), 1, 2), "the condition must be a Boolean"),
         (lambda: fx.ceildiv(1, 0), "ceildiv(1, 0)"),
         (lambda: fx.ceildiv("a", 1), "(str) and 1 (int)"),
-        (lambda: fx.absf("a"), "absf of str"),
+        (lambda: fx.absf("a"), "absf of 'a' (a str)"),
     ],
 )
 def test_refusals(make: Callable[[], Any], message: str) -> None:
