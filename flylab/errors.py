@@ -12,6 +12,8 @@ user's source (when there is one) and one way to mend it, and prints as
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flylab.places import SourceLine, of_traceback
 
 
@@ -74,6 +76,9 @@ class ToolchainError(FlylabError):
 class DeviceError(FlylabError):
     """A kernel went wrong while it ran, or no device can run it."""
 
+    workgroup: int | None = None
+    """The number of the workgroup that went wrong; those of lower numbers ran to their end."""
+
 
 class UnknownInstruction(DeviceError):
     """An instruction, or a form of one, that the software device does not execute."""
@@ -81,3 +86,20 @@ class UnknownInstruction(DeviceError):
 
 class OutOfBounds(DeviceError):
     """A kernel touched memory that none of its arguments holds."""
+
+
+class CheckFailed(DeviceError, AssertionError):
+    """A condition that a kernel or launcher checks does not hold."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check says where its condition does not hold, and the user's line that makes it."""
+
+    message: str
+    where: SourceLine | None = None
+    hint: str | None = None
+
+    def failed(self, place: str = "") -> CheckFailed:
+        """The error; `place` tells which thread met it."""
+        return CheckFailed(self.message + place, where=self.where, hint=self.hint)

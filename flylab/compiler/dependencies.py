@@ -19,15 +19,14 @@ from flylab.compiler.meaning import (
     CONTENTS,
     MAX_DEPTH,
     MISSING,
-    PLAIN,
     attribute,
     contents,
     differences,
-    is_library,
     is_watched,
     meaning,
     operations,
 )
+from flylab.compiler.users import PLAIN, is_library
 
 
 @dataclass(frozen=True)

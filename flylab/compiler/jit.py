@@ -32,7 +32,7 @@ class Launcher(TracedFunction):
         self.specialisations: dict[Any, list[tuple[Any, Any]]] = {}
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        from flylab.compiler.trace import current_trace
+        from flylab.compiler.running import current_trace
 
         if current_trace() is not None:
             return self.run(self.signature.bind(args, named))

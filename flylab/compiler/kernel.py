@@ -67,7 +67,7 @@ class TracedFunction(Inspectable):
             kind = {"kernel": "kernel", "jit": "launcher"}[self.decorator]
             raise TraceError(
                 f"{kind} '{self.name}' returns a value",
-                where=self.rewritten.first_return() or self.signature.where(),
+                where=self.rewritten.first_return or self.signature.where(),
                 hint=f"a {kind} writes its results into tensors",
             )
 
@@ -151,7 +151,7 @@ class Kernel(TracedFunction):
         return x, y, z
 
     def __call__(self, /, *args: Any, **named: Any) -> KernelCall:
-        from flylab.compiler.trace import current_trace
+        from flylab.compiler.running import current_trace
 
         trace = current_trace()
         if trace is None or current_kernel() is not None:
@@ -179,7 +179,7 @@ class KernelCall:
         Known numbers or Int32 values of the launcher; `smem` is dynamic LDS in bytes. Raises `TraceError` for a block
         of more threads than the hardware has (1024), a grid of 0, or a missing extent.
         """
-        from flylab.compiler.trace import current_trace
+        from flylab.compiler.running import current_trace
 
         trace = current_trace()
         if trace is None or current_kernel() is not None:

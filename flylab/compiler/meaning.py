@@ -15,8 +15,6 @@ from __future__ import annotations
 import array
 import functools
 import operator
-import sys
-import sysconfig
 import types
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Set
@@ -25,7 +23,8 @@ from itertools import chain
 from typing import Any
 
 from flylab.compiler.kernel import Method, TracedFunction
-from flylab.places import is_own
+from flylab.compiler.users import PLAIN, exact, is_library, is_users
+from flylab.expr.numeric import Numeric
 
 MISSING = object()
 NO_NAMES: Set[str] = frozenset()
@@ -33,8 +32,6 @@ MAX_DEPTH = 4
 """How deep attributes of attributes are followed."""
 MAX_NESTING = 100
 """How deep containers in containers are."""
-
-PLAIN = frozenset({type(None), type(...), bool, int, float, complex, str, bytes})
 
 # What each kind of container, and of callable made of others, holds.
 CONTENTS: dict[type, Callable[[Any], Iterable[Any]]] = {
@@ -107,17 +104,6 @@ class Watched:
     attributes: dict[str, Any]
 
 
-def exact(value: Any) -> Any:
-    """A plain value as something that equals only the very same: `1`, `1.0` and `True` differ, and so do 0.0 and -0.0.
-
-    >>> exact(1) == exact(1), exact(1) == exact(True), exact(0.0) == exact(-0.0)
-    (True, False, False)
-    """
-    if type(value) is complex:
-        return complex, value.real.hex(), value.imag.hex()
-    return type(value), value.hex() if type(value) is float else value
-
-
 def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozenset[int] = frozenset()) -> Any:
     """What a value means now; `names` are the attributes that are read anywhere.
 
@@ -127,6 +113,8 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     kind = type(value)
     if kind in PLAIN:
         return exact(value)
+    if isinstance(value, Numeric) and value.is_static:
+        return kind, exact(value.value)
     key: Any = Same(value)
     inside = contents(value)
     if inside is not None and id(value) not in path and len(path) < MAX_NESTING:
@@ -179,7 +167,7 @@ def is_by_state(kind: type) -> bool:
     roots = (c for c in kind.__mro__ if c.__base__ is object)
     return (
         _compares_by_value(kind)
-        and _is_users(kind)
+        and is_users(kind)
         and all("__slots__" in vars(c) or {"__dict__", "__weakref__"} <= vars(c).keys() for c in roots)
     )
 
@@ -192,17 +180,6 @@ def _is_compared(value: Any) -> bool:
 
 def _compares_by_value(kind: type) -> bool:
     return next(c for c in kind.__mro__ if "__eq__" in vars(c)) is not object
-
-
-def _is_users(kind: type) -> bool:
-    return not is_library(getattr(sys.modules.get(str(kind.__module__)), "__file__", None) or "")
-
-
-@functools.cache
-def is_library(file: str) -> bool:
-    """Whether a file belongs to flylab itself, Python's library or an installed package."""
-    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return is_own(file) or file.startswith(("<frozen", *(folder + "/" for folder in folders)))
 
 
 def _state(value: Any) -> Iterator[tuple[str, Any]]:

@@ -1,8 +1,8 @@
-"""Rewriting a kernel's control flow before it is traced.
+"""Rewriting a function's control flow before it is traced.
 
 Tracing runs the function in Python, so a condition or a loop over a value of the device must not reach Python's own
-`if` and `for`: each goes through a hook of `Hooks`, which decides. Every kind of statement is in one of the two tables
-below; one that is in neither is an error, never passed on unseen.
+`if` and `for`: each goes through a hook of `flylab.compiler.control`, which decides. So does each call: a function of
+the user's that a traced one calls is rewritten too, so that its branches are the device's as well.
 """
 
 from __future__ import annotations
@@ -14,41 +14,19 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
-from flylab.compiler.source import Source
-from flylab.errors import NotSupportedError, TraceError
-from flylab.expr.numeric import Numeric
-from flylab.expr.vector import Vector
+from flylab.compiler.control.hooks import Hooks
+from flylab.compiler.source import Source, read
+from flylab.compiler.syntax.exits import HOOK
+from flylab.compiler.syntax.hooking import Hooking, Site
+from flylab.compiler.syntax.names import mark_comprehensions
+from flylab.compiler.users import is_library
+from flylab.errors import TraceError
+from flylab.expr.helpers import UNREAD
 from flylab.passes.recording import lines_of
 from flylab.places import SourceLine
-
-# Statements that mean while tracing what they mean in Python.
-PLAIN = (
-    ast.Assign,
-    ast.AugAssign,
-    ast.AnnAssign,
-    ast.Expr,
-    ast.Pass,
-    ast.Return,
-    ast.Assert,
-    ast.Raise,
-    ast.Delete,
-    ast.Import,
-    ast.ImportFrom,
-    ast.Global,
-    ast.Nonlocal,
-    ast.FunctionDef,
-    ast.ClassDef,
-    ast.With,
-    ast.Break,
-    ast.Continue,
-    ast.Try,
-)
-# Statements that branch or loop: their conditions and iterables go through a hook.
-HOOKED = (ast.If, ast.While, ast.For)
-
-HOOK = "__flylab__"
 
 
 @dataclass(frozen=True)
@@ -57,6 +35,10 @@ class Rewritten:
 
     source: Source
     tree: ast.FunctionDef
+    sites: list[Site]
+    """Its `if`s and loops, by the numbers in its text."""
+    first_return: SourceLine | None
+    """The line of the first `return` with a value, those of nested functions aside."""
 
     @cached_property
     def text(self) -> str:
@@ -74,184 +56,73 @@ class Rewritten:
             lines[mine.lineno - 1] = original.lineno
         return tuple(lines)
 
-    def first_return(self) -> SourceLine | None:
-        """The line of the first `return` with a value, those of nested functions aside."""
-        found: list[ast.Return] = []
-        todo: list[ast.AST] = list(self.tree.body)
-        while todo:
-            node = todo.pop()
-            if isinstance(node, ast.Return) and node.value is not None:
-                found.append(node)
-            if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
-                todo.extend(ast.iter_child_nodes(node))
-        if not found:
-            return None
-        first = min(found, key=lambda node: node.lineno)
-        return SourceLine.of(self.source.file, first.lineno, first.col_offset, first.end_col_offset, self.source.name)
-
     def __str__(self) -> str:
         return self.text
 
 
-class Hooks:
-    """What the rewritten code calls. Static values pass through; runtime ones are refused by name."""
-
-    @staticmethod
-    def condition(value: Any, kind: str) -> Any:
-        """The condition of an `if`, `while`, `and`, `or`, `not` or conditional expression."""
-        if _is_runtime(value):
-            raise NotSupportedError(
-                f"a runtime {kind}: its condition is only known on the device, and this version of flylab has "
-                "control flow decided while tracing",
-                hint=CONDITION_HINTS.get(kind, CHOOSE),
-            )
-        return value
-
-    @staticmethod
-    def iterate(iterable: Any) -> Any:
-        """What a `for` goes over, where it is no direct call of `range`."""
-        if isinstance(iterable, range):
-            raise _device_loop()
-        if _is_runtime(iterable) and not isinstance(iterable, Vector):
-            raise TraceError("a `for` over a value of the device", hint="loop over fx.range_constexpr(n)")
-        return iterable
-
-    @staticmethod
-    def iterate_call(function: Any, /, *args: Any, **named: Any) -> Any:
-        """What a `for` over a call goes over; `range` itself means a loop on the device, whatever its bounds are."""
-        if function is range:
-            raise _device_loop()
-        return Hooks.iterate(function(*args, **named))
-
-
-CHOOSE = "choose without a branch: cond.select(a, b); or make the condition an fx.Constexpr"
-CONDITION_HINTS = {"`and`": "combine conditions with &: (a < n) & (b < m)",
-                   "`or`": "combine conditions with |: (a < n) | (b < m)",
-                   "`not`": "turn a condition around with ~: ~(a < n)"}
-
-
-def _device_loop() -> NotSupportedError:
-    return NotSupportedError(
-        "a runtime `for`: range(...) means a loop on the device, and this version of flylab has loops that unroll",
-        hint="where the bounds are known while tracing: for i in fx.range_constexpr(n)",
-    )
-
-
-def _is_runtime(value: Any) -> bool:
-    return isinstance(value, Vector) or (isinstance(value, Numeric) and not value.is_static)
-
-
-class _Rewriter(ast.NodeTransformer):
-    def __init__(self, source: Source):
-        self.source = source
-        self.nesting = 0
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.stmt) and not isinstance(node, (*PLAIN, *HOOKED)):
-            raise NotSupportedError(
-                f"`{type(node).__name__}` statements cannot be traced",
-                where=self._where(node),
-                hint="write it with assignments, calls, if and for",
-            )
-        return super().visit(node)
-
-    def _where(self, node: ast.stmt | ast.expr) -> SourceLine:
-        return SourceLine.of(self.source.file, node.lineno, node.col_offset, node.end_col_offset, self.source.name)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        self.nesting += 1
-        node = self.generic_visit(node)  # type: ignore[assignment]
-        self.nesting -= 1
-        return node
-
-    def visit_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Any:
-        # A generator inside of a kernel is plain Python; a kernel that yields is the reference's loop with `init=`.
-        if not self.nesting:
-            raise NotSupportedError(
-                "`yield` of loop-carried values: this version of flylab has loops that unroll",
-                where=self._where(node),
-                hint="unroll the loop with fx.range_constexpr, and assign to plain variables",
-            )
-        return self.generic_visit(node)
-
-    visit_YieldFrom = visit_Await = visit_Yield
-
-    def _hooked(self, hook: str, value: ast.expr, *extra: str) -> ast.expr:
-        call = ast.Call(
-            ast.Attribute(ast.Name(HOOK, ast.Load()), hook, ast.Load()),
-            [self.visit(value), *map(ast.Constant, extra)],
-            [],
-        )
-        return ast.fix_missing_locations(ast.copy_location(call, value))
-
-    def _hooked_call(self, hook: str, call: ast.Call) -> ast.expr:
-        """A call through a hook, which sees the function and its arguments before the call is made."""
-        call = self.generic_visit(call)  # type: ignore[assignment]
-        function = ast.Attribute(ast.Name(HOOK, ast.Load()), hook, ast.Load())
-        through = ast.Call(function, [call.func, *call.args], call.keywords)
-        return ast.fix_missing_locations(ast.copy_location(through, call))
-
-    def visit_If(self, node: ast.If) -> Any:
-        node.test = self._hooked("condition", node.test, "`if`")
-        node.body = [self.visit(s) for s in node.body]
-        node.orelse = [self.visit(s) for s in node.orelse]
-        return node
-
-    def visit_While(self, node: ast.While) -> Any:
-        node.test = self._hooked("condition", node.test, "`while`")
-        node.body = [self.visit(s) for s in node.body]
-        node.orelse = [self.visit(s) for s in node.orelse]
-        return node
-
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        node.test = self._hooked("condition", node.test, "conditional expression")
-        node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        kind = "`and`" if isinstance(node.op, ast.And) else "`or`"
-        # The last operand decides nothing: it is the result.
-        node.values = [self._hooked("condition", v, kind) for v in node.values[:-1]] + [self.visit(node.values[-1])]
-        return node
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        if isinstance(node.op, ast.Not):
-            node.operand = self._hooked("condition", node.operand, "`not`")
-            return node
-        return self.generic_visit(node)
-
-    def visit_For(self, node: ast.For) -> Any:
-        if isinstance(node.iter, ast.Call):
-            node.iter = self._hooked_call("iterate_call", node.iter)
-        else:
-            node.iter = self._hooked("iterate", node.iter)
-        node.body = [self.visit(s) for s in node.body]
-        node.orelse = [self.visit(s) for s in node.orelse]
-        return node
-
-
-def rewrite(source: Source) -> Rewritten:
+def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
     """The function with its control flow sent through the hooks, and its decorators taken off.
 
-    Raises `NotSupportedError` for a kind of statement that tracing does not know, at its line.
+    `is_traced` says that it is a kernel or launcher, which is no generator. Raises `NotSupportedError` for a kind of
+    statement that tracing does not know, at its line.
     """
     try:
         tree = source.parse()
         tree.decorator_list = []
-        tree.body = [_Rewriter(source).visit(statement) for statement in tree.body]
+        mark_comprehensions(tree)
+        first = _first_return(tree, source)
+        sites: list[Site] = []
+        Hooking(source, count(1), sites, is_generator=not is_traced).function(tree)
     except RecursionError:
         raise TraceError(
             f"an expression of '{source.name}' is nested too deeply for Python",
             where=SourceLine.of(source.file, source.first_line, function=source.name),
             hint="split it into several assignments, or build it in a loop over fx.range_constexpr(n)",
         ) from None
-    return Rewritten(source, tree)
+    return Rewritten(source, tree, sites, first)
 
 
-def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[..., Any]:
-    """The rewritten function as a callable with the original's globals, closure and defaults.
+def _first_return(tree: ast.FunctionDef, source: Source) -> SourceLine | None:
+    found: list[ast.Return] = []
+    todo: list[ast.AST] = list(tree.body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Return) and node.value is not None:
+            found.append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            todo.extend(ast.iter_child_nodes(node))
+    if not found:
+        return None
+    first = min(found, key=lambda node: node.lineno)
+    return SourceLine.of(source.file, first.lineno, first.col_offset, first.end_col_offset, source.name)
 
-    Its code keeps the user's file and lines, so tracebacks and locations need no translation.
+
+@dataclass(frozen=True)
+class Code:
+    """The code of a rewritten function, and the hooks that it calls."""
+
+    code: types.CodeType
+    hooks: Hooks
+
+    def bound(self, original: types.FunctionType) -> Callable[..., Any]:
+        """The function with the original's globals, closure and defaults."""
+        cells = dict(zip(original.__code__.co_freevars, original.__closure__ or (), strict=True))
+        cells[HOOK] = types.CellType(self.hooks)
+        closure = tuple(cells[name] for name in self.code.co_freevars)
+        made = types.FunctionType(self.code, original.__globals__, original.__name__, original.__defaults__, closure)
+        made.__kwdefaults__ = original.__kwdefaults__
+        return made
+
+
+_codes: dict[int, tuple[types.CodeType, Code | None]] = {}
+"""Of each function met, by the id of its code (which is kept): its rewritten code, or None where it stays as it is.
+Python takes codes for equal whose files or lines differ."""
+
+
+def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
+    """The code of a rewritten function.
+
+    It keeps the user's file and lines, so tracebacks and locations need no translation.
     """
     free = original.__code__.co_freevars
     # A function nested in a rewritten one has the hook among its free names already.
@@ -262,15 +133,53 @@ def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[
     factory.body = [*shared, inside]  # type: ignore[attr-defined]
     module = ast.fix_missing_locations(ast.Module([factory], []))
     flags = original.__code__.co_flags & __future__.annotations.compiler_flag
-    compiled = compile(module, rewritten.source.file, "exec", flags, dont_inherit=True)
-    code = _function_code(compiled, rewritten.tree.name)
-    cells = dict(zip(free, original.__closure__ or (), strict=True))
-    cells[HOOK] = types.CellType(Hooks)
-    closure = tuple(cells[name] for name in code.co_freevars)
+    made = compile(module, rewritten.source.file, "exec", flags, dont_inherit=True)
+    code = _function_code(made, rewritten.tree.name)
     code = code.replace(co_qualname=original.__code__.co_qualname)  # what a traceback calls it
-    made = types.FunctionType(code, original.__globals__, original.__name__, original.__defaults__, closure)
-    made.__kwdefaults__ = original.__kwdefaults__
-    return made
+    _note(code)
+    return Code(code, Hooks(rewritten.sites, callee))
+
+
+def _note(code: types.CodeType) -> None:
+    """Note a rewritten function, and those nested in it: they stay as they are."""
+    _codes[id(code)] = code, None
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            _note(inner)
+
+
+def callee(function: Any) -> Any:
+    """What a call in a traced function calls: a function of the user's is rewritten, anything else stays."""
+    if isinstance(function, types.FunctionType):
+        code = _code_of(function)
+        return function if code is None else code.bound(function)
+    if isinstance(function, types.MethodType):
+        inner = callee(function.__func__)
+        return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
+    called = vars(type(function)).get("__call__")
+    if isinstance(called, types.FunctionType):
+        inner = callee(called)
+        return function if inner is called else types.MethodType(inner, function)
+    return function
+
+
+def _code_of(function: types.FunctionType) -> Code | None:
+    original = function.__code__
+    if id(original) not in _codes:
+        _codes[id(original)] = original, None
+        if not is_library(original.co_filename) and original.co_name != "<lambda>":
+            try:
+                source = read(function)
+            except TraceError as error:
+                UNREAD[id(original)] = original, error.message
+            else:
+                _codes[id(original)] = original, compiled(rewrite(source, is_traced=False), function)
+    return _codes[id(original)][1]
+
+
+def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[..., Any]:
+    """The rewritten function as a callable with the original's globals, closure and defaults."""
+    return compiled(rewritten, original).bound(original)  # type: ignore[arg-type]
 
 
 def _in_its_class(tree: ast.FunctionDef, qualified: str) -> ast.FunctionDef | ast.ClassDef:

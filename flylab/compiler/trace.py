@@ -6,19 +6,18 @@ of one `gpu.module`. Each launch traces its kernel anew, since its arguments dec
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from flylab.compiler.kernel import Kernel, KernelCall, TracedFunction
 from flylab.compiler.passing import HostArgument, Names, Passed, host_value, passed
+from flylab.compiler.running import current
 from flylab.compiler.signature import NUMBER, TENSOR
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
-from flylab.errors import FlylabError, TraceError
+from flylab.errors import Check, FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.lines import Line
 from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric
 from flylab.expr.promotion import plain
@@ -43,6 +42,10 @@ class TracedModule:
     """Kernel symbol -> the number format of each runtime parameter, None for a tensor."""
     blocks: dict[str, tuple[int, int, int] | None] = field(default_factory=dict)
     """Kernel symbol -> the block that it is compiled for, None for any."""
+    checks: dict[str, list[Check]] = field(default_factory=dict)
+    """Kernel symbol -> its checks by their numbers; under "" those of the launcher."""
+    lines: dict[str | None, list[Line]] = field(default_factory=dict)
+    """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
 
 
 class Trace:
@@ -58,6 +61,8 @@ class Trace:
         self.kernel_block: Any = None
         self.calls: list[KernelCall] = []
         """The calls of kernels so far, each of which must be launched."""
+        self.functions: dict[str, Any] = {}
+        """The operation of each kernel traced so far, by its symbol."""
 
     def run(self, launcher: TracedFunction) -> TracedModule:
         """Trace the launcher and every kernel that it launches."""
@@ -68,9 +73,12 @@ class Trace:
                 "gpu.module", regions=1, loc=mlir_location(), attributes={"sym_name": ir.StringAttr.get(KERNEL_MODULE)}
             )
             self.kernel_block = gpu_module.regions[0].blocks.append()
-            runtime = [a for a in self.result.arguments if a.kind in (TENSOR, NUMBER)]
+            runtime = [a for given in self.result.arguments for a in given.on_device()]
             block = self._function("func.func", launcher, launcher.name, runtime, {})
-        with ir.InsertionPoint(block), tracing(FunctionState(launcher.name, block.owner.operation)):
+        state = FunctionState(launcher.name, block.owner.operation)
+        self.result.checks[""] = state.checks
+        self.result.lines[None] = state.lines
+        with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             bound = {a.name: host_value(a, values) for a in self.result.arguments}
             launcher.run_for_effect(bound)
@@ -127,6 +135,18 @@ class Trace:
         self._trace_kernel(call.kernel, symbol, arguments, known, grids)
         self._launch_func(symbol, arguments, grids, blocks, smem)
 
+    def mark(self) -> tuple[int, frozenset[str]]:
+        """What was called and traced so far, for `back_to`."""
+        return len(self.calls), frozenset(self.result.kernels)
+
+    def back_to(self, mark: tuple[int, frozenset[str]]) -> None:
+        """Forget the calls, and the kernels, that came after a mark: they were traced on trial."""
+        calls, kernels = mark
+        del self.calls[calls:]
+        for symbol in [s for s in self.result.kernels if s not in kernels]:
+            del self.result.kernels[symbol], self.result.blocks[symbol], self.result.operand_types[symbol]
+            self.functions.pop(symbol).erase()
+
     def _symbol(self, name: str) -> str:
         symbol, count = name, 0
         while symbol in self.result.kernels:
@@ -144,7 +164,7 @@ class Trace:
     ) -> None:
         from mlir import ir
 
-        runtime = [a for passed in arguments for a, _, _ in passed.slots if a.kind in (TENSOR, NUMBER)]
+        runtime = [a for passed in arguments for slot in passed.slots for a in slot[0].on_device()]
         extra: dict[str, Any] = {"gpu.kernel": ir.UnitAttr.get()}
         if known:
             extra["known_block_size"] = ir.DenseI32ArrayAttr.get(list(known))
@@ -156,8 +176,11 @@ class Trace:
         self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]
         with ir.InsertionPoint(self.kernel_block):
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
+        self.functions[symbol] = block.owner.operation
         x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
         state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
+        self.result.checks[symbol] = state.checks
+        self.result.lines[symbol] = state.lines
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             names = Names(state)
@@ -251,24 +274,6 @@ def _index(extent: Any) -> Any:
     return op("arith.constant", [], index, {"value": ir.IntegerAttr.get(index, extent)})
 
 
-_active = threading.local()
-
-
-def current_trace() -> Trace | None:
-    """The trace that is running on this thread, or None."""
-    return getattr(_active, "trace", None)
-
-
-@contextmanager
-def _current(trace: Trace) -> Iterator[None]:
-    before = current_trace()
-    _active.trace = trace
-    try:
-        yield
-    finally:
-        _active.trace = before
-
-
 def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Target) -> TracedModule:
     """Trace a launcher for a chip (in the entered MLIR context).
 
@@ -276,7 +281,7 @@ def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
     code passes through as it is.
     """
     running = Trace(target, arguments)
-    with _current(running):
+    with current(running):
         try:
             result = running.run(launcher)
         except FlylabError as error:

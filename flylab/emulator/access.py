@@ -67,7 +67,7 @@ def count_to_here(b: Builder) -> None:
     b.set_field("%w", Worker, "count", b.field("%w", Worker, "count") + run)
 
 
-def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: int) -> None:
+def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: Value | int) -> None:
     """Ends the launch: what went wrong, in which lane, at which address."""
     for name, value in (("fault_kind", kind), ("fault_lane", lane), ("fault_address", address), ("fault_size", size),
                         ("fault_record", "%r")):
@@ -101,14 +101,17 @@ def look_up(b: Builder, mask: Value, size: int, store: bool, shown: int = 0) -> 
 
 def write(access: Access, name: str) -> str:
     """The IR of a vector access."""
-    return (_PrivateAccess if access.place == "private" else _VectorAccess)(access).text(name)
+    return (_PrivateAccess if access.place == "private" else VectorAccess)(access).text(name)
 
 
-class _VectorAccess:
+class VectorAccess:
+    """The parts of a handler of vector accesses: addresses, bounds, and the ways to move data."""
+
     def __init__(self, access: Access):
         self.access, self.b = access, Builder()
 
     def text(self, name: str) -> str:
+        """The handler's IR."""
         b = self.b
         self.exec = b.load(b.at("%s", 4 * EXEC), "i64")
         addresses, limit = self.addresses()
@@ -149,6 +152,7 @@ class _VectorAccess:
         return base, end
 
     def row(self, record_slot: int, register: int = 0) -> str:
+        """The pointer to a vector register of an operand."""
         b = self.b
         return b.at(b.at("%v", slot(b, record_slot)), ROW_BYTES * register)
 
@@ -175,6 +179,7 @@ class _VectorAccess:
             b.label(b.fresh("unreached"))
 
     def copy_small(self, pointer: str) -> None:
+        """Bytes or halves, one a lane."""
         b, access, type_ = self.b, self.access, f"i{8 * self.access.unit}"
         if access.store:
             data = b.load(self.row(DATA), "i32", WAVE_SIZE, 64)
@@ -192,6 +197,7 @@ class _VectorAccess:
             b.store(part, b.at(self.row(DATA, register), 4 * at), 64)
 
     def copy_out(self, pointer: str, at: int) -> None:
+        """The mirror of `copy_in`."""
         b, n = self.b, self.access.registers
         lanes = STEP if n > 1 else WAVE_SIZE
         parts = [b.load(b.at(self.row(DATA, register), 4 * at), "i32", lanes, 64) for register in range(n)]
@@ -205,6 +211,7 @@ class _VectorAccess:
         b.store(block, b.at(pointer, 4 * n * at), 1)
 
     def shuffle(self, x: Value, y: Value, order: list[int]) -> Value:
+        """Elements of two vectors, in this order."""
         mask = ", ".join(f"i32 {n}" for n in order)
         return self.b.let(f"shufflevector {x.typed}, {y.typed}, <{len(order)} x i32> <{mask}>", "i32", len(order))
 
@@ -260,7 +267,7 @@ class _VectorAccess:
                 b.set_field("%w", Worker, "clamped", count)
 
 
-class _PrivateAccess(_VectorAccess):
+class _PrivateAccess(VectorAccess):
     """An access of private memory: each lane has its own, where all of it lies together."""
 
     def text(self, name: str) -> str:

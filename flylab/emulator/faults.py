@@ -10,8 +10,9 @@ from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
 from flylab.emulator.run import Dims, Geometry
 from flylab.emulator.state import DESCRIPTOR, MISALIGNED, NOWHERE, PAST_END, PRIVATE, TRAP, WAVE_SIZE, Worker
-from flylab.errors import DeviceError, OutOfBounds
+from flylab.errors import Check, DeviceError, OutOfBounds
 
+CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
 # Bytes within which an access is next to a buffer, and from which it is far from it.
 NEAR, FAR = 4096, 1 << 32
 EMPTY_HINT = "launch only where there is data"
@@ -27,10 +28,10 @@ def coordinates(number: int, shape: Dims) -> Dims:
 
 
 def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: int,
-                given: Sequence[Buffer], own: Sequence[Buffer]) -> DeviceError:
+                given: Sequence[Buffer], own: Sequence[Buffer], checks: Sequence[Check] = ()) -> DeviceError:
     """The error for the fault that a worker met at instruction `number`.
 
-    `given` is the memory of the kernel's arguments, `own` what the device adds.
+    `given` is the memory of the kernel's arguments, `own` what the device adds, `checks` what its traps stand for.
     """
     if worker.fault_kind == PAST_END:
         return DeviceError(f"kernel '{kernel.name}' runs past its last instruction",
@@ -38,7 +39,13 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     instruction = kernel.instructions[number]
     where = source_line(kernel, instruction)
     block = coordinates(worker.group, geometry.grid)
-    thread = coordinates(worker.wave * WAVE_SIZE + worker.fault_lane, geometry.block)
+    # A trap shows M0, where a check leaves its number and the lane: `flylab/passes/checks.py`.
+    which, lane = divmod(worker.fault_size, WAVE_SIZE)
+    checked = worker.fault_kind == TRAP and worker.fault_address == CHECK_TRAP and which < len(checks)
+    thread = coordinates(worker.wave * WAVE_SIZE + (lane if checked else worker.fault_lane), geometry.block)
+    if checked:
+        check: Check = checks[which]
+        return check.failed(f"\n    in block {block}, thread {thread} of kernel '{kernel.name}'")
     place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {_described(instruction)}"
     if worker.fault_kind == TRAP:
         return DeviceError(f"the kernel trapped (code {worker.fault_address}){place}", where=where)
@@ -53,8 +60,10 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
                            f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where,
                            hint="an index into memory of the thread's own is outside of it")
     if worker.fault_kind == MISALIGNED:
-        return DeviceError(f"a scalar load of {worker.fault_size} bytes from address {worker.fault_address:#x}, "
-                           f"which is no multiple of 4{place}", where=where)
+        atomic = "_atomic_" in instruction.mnemonic
+        what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
+        return DeviceError(f"{what} of {worker.fault_size} bytes {'at' if atomic else 'from'} address "
+                           f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
     what, hint = _outside(worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
 
@@ -66,7 +75,7 @@ def _described(instruction: Instruction) -> str:
 def _outside(address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
              own: Sequence[Buffer]) -> tuple[str, str]:
     """What an access that lies in no buffer did wrong, and a hint."""
-    writes = "_store_" in instruction.mnemonic
+    writes = "_store_" in instruction.mnemonic or "_atomic_" in instruction.mnemonic
     access = f"a {'write' if writes else 'read'} of {size} bytes at address {address:#x}"
     if address < FIRST_ADDRESS:
         if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:

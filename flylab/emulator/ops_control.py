@@ -25,6 +25,7 @@ from flylab.emulator.state import (
     BARRIER,
     END,
     EXEC,
+    M0,
     MODE,
     NOWHERE,
     PAST_END,
@@ -90,7 +91,7 @@ def _trap(decoder: Decoder, instruction: Instruction) -> Coded:
 def _write_trap(name: str) -> str:
     b = Builder()
     exec_ = b.load(b.at("%s", 4 * EXEC), "i64")
-    fault(b, TRAP, exec_.count("cttz") & 63, slot(b, 0).to("i64"), 0)
+    fault(b, TRAP, exec_.count("cttz") & 63, slot(b, 0).to("i64"), b.load(b.at("%s", 4 * M0), "i32").to("i64"))
     b.do("unreachable")
     return b.function(name, HANDLER)
 

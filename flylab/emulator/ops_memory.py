@@ -25,12 +25,12 @@ CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
 _OFFSET = re.compile(r"offset:(.*)")
 # What the encodings hold of a constant offset, lowest and highest.
 OFFSETS = {"global": (-4096, 4095), "flat": (0, 4095), "buffer": (0, 4095), "private": (-4096, 4095),
-           "scalar": (-(1 << 20), (1 << 20) - 1)}
+           "scalar": (-(1 << 20), (1 << 20) - 1), "lds": (0, 65535)}
 
 Decode = Callable[[Decoder, Instruction], Coded]
 
 
-def _modifiers(instruction: Instruction, space: str, flags: frozenset[str] = frozenset()) -> tuple[int, set[str]]:
+def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = frozenset()) -> tuple[int, set[str]]:
     """The constant offset, and those of `flags` that are there."""
     offset, found = 0, set()
     for word in instruction.modifiers:
@@ -48,7 +48,7 @@ def _global(space: str, shape: Access, decoder: Decoder, instruction: Instructio
     operands = operands_of(instruction, 3 if space == "global" else 2)
     data, address = (operands[1], operands[0]) if shape.store else operands[:2]
     base = operands[2] if space == "global" and operands[2].kind != OFF else None
-    offset, _ = _modifiers(instruction, space)
+    offset, _ = modifiers(instruction, space)
     form = Access(shape.store, shape.unit, shape.registers, "base" if base else "pair", shape.signed, shape.high)
     coded = Coded(f"access {form}", partial(access.write, form))
     registers = decoder.registers
@@ -62,7 +62,7 @@ def _global(space: str, shape: Access, decoder: Decoder, instruction: Instructio
 def _buffer(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
     """buffer_*: data, vector offset or `off`, descriptor, scalar offset."""
     data, address, descriptor, scalar = operands_of(instruction, 4)
-    offset, flags = _modifiers(instruction, "buffer", frozenset({"offen"}))
+    offset, flags = modifiers(instruction, "buffer", frozenset({"offen"}))
     vector_offset = "offen" in flags
     if vector_offset == (address.kind == OFF):
         raise OperandError("its vector offset and 'offen' do not go together")
@@ -83,7 +83,7 @@ def _private(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded
     operands = operands_of(instruction, 3)
     data, address = (operands[1], operands[0]) if shape.store else operands[:2]
     scalar = operands[2]
-    offset, _ = _modifiers(instruction, "private")
+    offset, _ = modifiers(instruction, "private")
     registers, vector_offset = decoder.registers, address.kind != OFF
     kind = "k" if scalar.kind == OFF else "s"
     form = replace(shape, place="private", offset_kind=kind, vector_offset=vector_offset)
@@ -99,7 +99,7 @@ def _private(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded
 def _scalar_load(registers: int, buffer: bool, decoder: Decoder, instruction: Instruction) -> Coded:
     """s_load_* and s_buffer_load_*: result, base, and an offset that may have a constant beside it."""
     result, base, offset = operands_of(instruction, 3)
-    constant, _ = _modifiers(instruction, "scalar")
+    constant, _ = modifiers(instruction, "scalar")
     if offset.kind == CONSTANT:
         bounded(instruction.operands[2], *OFFSETS["scalar"], "the offset")
     has_constant = bool(constant)

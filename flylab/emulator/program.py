@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ from flylab.emulator.arguments import Buffer, fill_hidden, pack
 from flylab.emulator.decode import Coded, Decoder, Registers, decode
 from flylab.emulator.run import Geometry, Report, run
 from flylab.emulator.table import Row
-from flylab.errors import DeviceError
+from flylab.errors import Check, DeviceError
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,27 @@ class Loaded:
     records: bytes
     registers: Registers
     mode: int
+    checks: Sequence[Check] = ()
 
 
 @cache
 def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
     """The whole operation table, and the decoders of the instructions that are no rows of it."""
-    from flylab.emulator import ops_control, ops_float, ops_memory, ops_packed, ops_salu, ops_valu
+    from flylab.emulator import (
+        ops_atomic,
+        ops_control,
+        ops_float,
+        ops_fp8,
+        ops_lanes,
+        ops_memory,
+        ops_packed,
+        ops_salu,
+        ops_valu,
+    )
 
     return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
-            ops_memory.DECODERS | ops_control.DECODERS | ops_packed.DECODERS)
+            ops_memory.DECODERS | ops_atomic.DECODERS | ops_lanes.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
+            | ops_fp8.DECODERS)
 
 
 class Program:
@@ -41,8 +53,10 @@ class Program:
     Every number a launch reports is emulated: results and counts, and no times.
     """
 
-    def __init__(self, isa: Isa):
+    def __init__(self, isa: Isa, checks: Mapping[str, Sequence[Check]] | None = None):
         self.isa = isa
+        self.checks = checks or {}
+        """Of each kernel, the checks that its traps stand for, by their numbers."""
         self._loaded: dict[str, Loaded] = {}
 
     @classmethod
@@ -65,7 +79,8 @@ class Program:
             # Code that runs past the end of the listing meets an end that says so.
             records = b"".join(c.record(handlers[c.key]) for c in coded)
             mode = Decoder(kernel).initial_mode()
-            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), mode)
+            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), mode,
+                                        self.checks.get(name, ()))
         return self._loaded[name]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
@@ -81,10 +96,11 @@ class Program:
         return self.launch_packed(chosen.name, grid, block, segment, buffers, shared)
 
     def launch_packed(self, kernel: str, grid: int | Sequence[int], block: int | Sequence[int], kernarg: bytes,
-                      buffers: Sequence[Buffer], shared: int = 0) -> Report:
-        """Runs a kernel on arguments that are packed already; `buffers` are all the memory it may touch.
+                      buffers: Sequence[Buffer], shared: int = 0, own: Sequence[Buffer] = ()) -> Report:
+        """Runs a kernel on arguments that are packed already; `buffers` are all the user's memory it may touch.
 
-        The kernel-argument segment may leave out the hidden arguments, which are filled here.
+        `own` is memory that the user did not pass, which errors name only where an access is next to it. The
+        kernel-argument segment may leave out the hidden arguments, which are filled here.
         """
         chosen = self._kernel(kernel)
         geometry = Geometry.of(chosen, grid, block, shared)
@@ -93,7 +109,7 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return run(self.load(kernel), geometry, bytes(segment), buffers)
+        return run(self.load(kernel), geometry, bytes(segment), buffers, own)
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels

@@ -158,7 +158,8 @@ def _work_items(block: Dims, dimensions: int) -> tuple[bytes, bytes]:
 class _Run:
     """The native structures of one launch."""
 
-    def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer]):
+    def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
+                 own: Sequence[Buffer]):
         from flylab.emulator.program import core_addresses
 
         self.loaded, self.geometry, self.core = loaded, geometry, core_addresses()
@@ -166,7 +167,7 @@ class _Run:
         self.packet = self._dispatch_packet(len(kernarg))
         self.given = list(buffers)
         self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
-                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False)]
+                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False), *own]
         held = [b for b in (*self.given, *self.own) if b.nbytes > 0]
         self.ranges = (Range * (len(held) + 1))(
             Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
@@ -280,12 +281,13 @@ def worker_count() -> int:
     return os.cpu_count() or 1
 
 
-def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer]) -> Report:
+def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
+        own: Sequence[Buffer] = ()) -> Report:
     """Runs a loaded kernel.
 
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
-    launch = _Run(loaded, geometry, kernarg, buffers)
+    launch = _Run(loaded, geometry, kernarg, buffers, own)
     status = launch.run()
     failed = [worker for (worker, _), s in zip(launch.workers, status, strict=True) if s == FAULT]
     if failed:
@@ -293,7 +295,9 @@ def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Bu
 
         worker = min(failed, key=lambda w: w.group)
         number = (worker.fault_record - worker.records) // RECORD_BYTES
-        raise fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own)
+        error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
+        error.workgroup = worker.group
+        raise error
     workers = [worker for worker, _ in launch.workers]
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in workers), sum(w.clamped for w in workers))

@@ -1,6 +1,8 @@
 """What is being traced on this thread: the compiler sets it, the expressions read it.
 
-A value of the device belongs to the function (kernel or launcher) whose trace made it, and has no meaning in any other.
+A value of the device belongs to the function (kernel or launcher) whose trace made it, and there to the region: the
+function itself, or an arm or a body of its runtime control flow. It has no meaning in any other function, nor once its
+region is left.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from flylab.errors import TraceError
+from flylab.errors import Check, TraceError
 
 Extents = tuple[int, int, int]
 
@@ -26,6 +28,10 @@ class FunctionState:
     """Of the integers that layouts have held, by MLIR value and format: which number each is, as a Term, or None."""
     names: set[str] = field(default_factory=set)
     """The names in these."""
+    checks: list[Check] = field(default_factory=list)
+    """The function's checks, by their numbers in the IR."""
+    lines: list[Any] = field(default_factory=list)
+    """What its calls of `fx.printf` print, a Line each, by the call's number."""
 
     def reserved(self, base: str) -> str:
         """A name that no other number of this function has: `base`, or with a number behind it."""
@@ -48,10 +54,38 @@ class KernelState(FunctionState):
     kind = "kernel"
 
 
+class Region:
+    """A part of a function whose values live together: all of it, or one arm or body of runtime control flow."""
+
+    __slots__ = ("function", "what", "parent", "is_open", "is_inlined", "block")
+
+    def __init__(self, function: FunctionState, what: str = "", parent: Region | None = None):
+        self.function = function
+        self.what = what
+        """What a user calls it: the `if` on line 12."""
+        self.parent = parent
+        self.is_open = True
+        self.is_inlined = False
+        """Whether what was traced in it became a part of its parent."""
+        self.block: Any = None
+        """What the compiler traces it into, where it is a part."""
+
+    def lives_on(self) -> bool:
+        """Whether its values have a meaning where tracing stands."""
+        region = self
+        while region.is_inlined and region.parent is not None:
+            region = region.parent
+        return region.is_open
+
+
 class _Active(threading.local):
     function: FunctionState | None = None
+    region: Region | None = None
+    """The innermost region of it that is open."""
     latest: Any = None
     """The value that was made last."""
+    fastmath: int = 0
+    """The fast-math flags of the scope that float operations are made in."""
 
 
 active = _Active()
@@ -75,13 +109,15 @@ def require_kernel(what: str) -> KernelState:
 
 @contextmanager
 def tracing(function: FunctionState) -> Iterator[None]:
-    """Mark `function` as the one being traced."""
-    before = active.function
-    active.function = function
+    """Mark `function` as the one being traced: a launcher in no fast-math scope, a kernel in that of its launch."""
+    before = active.function, active.region, active.fastmath
+    active.function, active.region = function, Region(function)
+    if not isinstance(function, KernelState):
+        active.fastmath = 0
     try:
         yield
     finally:
-        active.function = before
+        active.function, active.region, active.fastmath = before
         active.latest = None
 
 
@@ -91,21 +127,25 @@ class Owned:
     The operations of a trace are gone when it ends; MLIR would read freed memory, or refuse the whole module.
     """
 
-    __slots__ = ("_value", "_function")
+    __slots__ = ("_value", "_region")
 
     def _own(self, value: Any) -> None:
         """Hold an MLIR value. Raises `TraceError` for one that another function made."""
         self._value = value
-        self._function = function = active.function
+        self._region, function = active.region, active.function
         if function is not None and value is not active.latest and not _is_inside(value, function.operation):
             raise _foreign(self, None)
 
     @property
     def value(self) -> Any:
-        """The MLIR value, or a Python number. Raises `TraceError` in another function than the one that made it."""
-        function = self._function
-        if function is not None and function is not active.function:
-            raise _foreign(self, function)
+        """The MLIR value, or a Python number. Raises `TraceError` in another function than the one that made it, and
+        outside of the arm or loop that did."""
+        region = self._region
+        if region is not None and region is not active.region:
+            if region.function is not active.function:
+                raise _foreign(self, region.function)
+            if not region.is_open and not region.lives_on():
+                raise _left(self, region)
         return self._value
 
 
@@ -118,6 +158,15 @@ def _is_inside(value: Any, function: Any) -> bool:
             return True
         operation = operation.parent
     return False
+
+
+def _left(value: Any, region: Region) -> TraceError:
+    from flylab.expr.location import name_of
+
+    return TraceError(
+        f"{name_of(value, f'this {type(value).__name__}')} was made inside of {region.what}, and is used outside of it",
+        hint="keep it in a variable, a list, a dict or an attribute that has a value before: these are carried out",
+    )
 
 
 def _foreign(value: Any, owner: FunctionState | None) -> TraceError:

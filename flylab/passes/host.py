@@ -1,7 +1,9 @@
-"""What a launcher does on the host: the kernels that it launches, in order, over which grid and with which arguments.
+"""What a launcher does on the host: the kernels that it launches, in order, over which grid and with which arguments;
+the lines that it prints, and what it checks.
 
 A launcher is turned into a Python generator once: arithmetic becomes expressions, branches and loops Python's own, and
-each launch a `yield`. So a launch costs no interpretation, and Ctrl-C ends a loop that does not end by itself.
+each launch, line and check a `yield`. So a launch costs no interpretation, and Ctrl-C ends a loop that does not end by
+itself.
 """
 
 from __future__ import annotations
@@ -11,7 +13,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from flylab.dialect.operations import attribute
+from flylab.dtypes import DTYPES
 from flylab.errors import CompileError
+from flylab.passes import printf
 from flylab.passes.regions import STRUCTURED, block_of
 from flylab.passes.rewriter import source_line
 from flylab.places import SourceLine
@@ -22,12 +27,33 @@ Values = list[Any]
 @dataclass(frozen=True)
 class Launch:
     """One launch: the kernel's symbol, the grid's and the block's three extents, and the kernel's arguments, where a
-    tensor is its address. `smem` is dynamic LDS in bytes."""
+    tensor is its address. `smem` is dynamic LDS in bytes. A kernel that `prints` takes the buffer for it as the last
+    argument."""
 
     kernel: str
     extents: tuple[int, ...]
     operands: tuple[Any, ...]
     smem: int = 0
+    prints: bool = False
+
+
+@dataclass(frozen=True)
+class HostLine:
+    """A line that the launcher prints: the number of the call, and the words of its numbers."""
+
+    site: int
+    words: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """A check of the launcher: its number, and whether it holds (not 0)."""
+
+    number: int
+    holds: int
+
+
+Step = Launch | HostLine | HostCheck
 
 
 @dataclass(frozen=True)
@@ -36,10 +62,10 @@ class HostProgram:
 
     text: str = ""
     places: tuple[Any, ...] = ()
-    generate: Callable[[Values], Iterator[Launch]] = lambda values: iter(())
+    generate: Callable[[Values], Iterator[Step]] = lambda values: iter(())
 
-    def launches(self, values: Values) -> Iterator[Launch]:
-        """The launches for the values of the launcher's runtime arguments, one by one in order.
+    def steps(self, values: Values) -> Iterator[Step]:
+        """The launches, lines and checks for the values of the launcher's runtime arguments, one by one in order.
 
         Raises `CompileError`, placed at the launcher's line, for a division by zero, a shift that the width does not
         have, and a loop whose step is below 1.
@@ -90,6 +116,9 @@ EXPRESSIONS = {
     "arith.extsi": "{0}",
     "arith.extui": "w(u({0}, {from_bits}), {bits})",
     "arith.trunci": "w({0}, {bits})",
+    "arith.bitcast": "w(bits({0}, '{from_type}'), {bits})",
+    "llvm.ptrtoint": "w({0}, {bits})",
+    "ub.poison": "0",
 }
 PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
 UNSIGNED_PREDICATES = {6: "<", 7: "<=", 8: ">", 9: ">="}
@@ -128,9 +157,18 @@ def shift(count: int, bits: int) -> int:
     return count
 
 
+def float_bits(value: float, kind: str) -> int:
+    """The bits of a launcher's float argument in a format of MLIR's name."""
+    import numpy
+
+    dtype = next(d for d in DTYPES.values() if d.mlir == kind).to_numpy()
+    with numpy.errstate(over="ignore"):
+        return int(numpy.array(value).astype(dtype).view(f"u{dtype.itemsize}"))
+
+
 NAMES = {
     "w": wrap, "u": unsigned, "div": divide, "shift": shift, "max": max, "min": min, "abs": abs, "float": float,
-    "positive": positive, "Launch": Launch,
+    "positive": positive, "bits": float_bits, "Launch": Launch, "HostLine": HostLine, "HostCheck": HostCheck,
 }  # fmt: skip
 
 
@@ -183,6 +221,10 @@ class _Writer:
                 {"scf.if": self.branch, "scf.for": self.count, "scf.while": self.repeat}[op.name](op)
             elif op.name == "gpu.launch_func":
                 self.launch(op)
+            elif op.name == printf.MARK:
+                self.line(f"yield HostLine({attribute(op, 'site')}, {_tuple(self.texts(op.operands))})")
+            elif op.name == "fly.check":
+                self.line(f"yield HostCheck({attribute(op, 'number')}, {self.names[op.operands[0]]})")
             elif op.name == "arith.constant":
                 self.names[op.results[0]] = _constant(op)
             elif op.name != "func.return":
@@ -240,7 +282,12 @@ class _Writer:
         kernel = str(op.attributes["kernel"]).split("@")[-1]
         extents, arguments = operands[:6], operands[6 + has_smem :]
         smem = operands[6] if has_smem else "0"
-        self.line(f"yield Launch({kernel!r}, ({', '.join(extents)}), ({''.join(x + ', ' for x in arguments)}), {smem})")
+        prints = printf.MARK in op.attributes
+        self.line(f"yield Launch({kernel!r}, {_tuple(extents)}, {_tuple(arguments)}, {smem}, {prints})")
+
+
+def _tuple(texts: Sequence[str]) -> str:
+    return f"({''.join(text + ', ' for text in texts)})"
 
 
 def _constant(op: Any) -> str:
@@ -272,7 +319,8 @@ def _expression(op: Any, inputs: list[str]) -> str:
             where=source_line(op.location),
             hint="a launcher computes grids from integers; move other arithmetic into the kernel",
         )
-    return rule.format(*inputs, bits=_bits(op.results[0]), from_bits=_bits(op.operands[0]))
+    source = op.operands[0] if op.operands else op.results[0]
+    return rule.format(*inputs, bits=_bits(op.results[0]), from_bits=_bits(source), from_type=source.type)
 
 
 def read_host(module: Any) -> HostProgram:

@@ -12,6 +12,7 @@ from flylab.errors import CompileError
 from flylab.passes.atom_call_to_ssa_form import AtomCallToSsaForm
 from flylab.passes.canonicalize import Canonicalize
 from flylab.passes.convert_fly_to_rocdl import ConvertFlyToRocdl
+from flylab.passes.expand_math import ExpandMath
 from flylab.passes.host import HostProgram, read_host
 from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from flylab.passes.layout_lowering import LayoutLowering
@@ -36,6 +37,7 @@ STEPS: tuple[Pass | Upstream, ...] = (
     Canonicalize(),
     LayoutLowering(),
     IntSwizzleSimplify(),
+    ExpandMath(),
     Upstream("canonicalize", "canonicalize"),
     AtomCallToSsaForm(),
     PromoteRegmem(),
@@ -78,7 +80,7 @@ def run(module: Any, target: Target, stages: list[Stage] | None = None, file: st
 
 def _run_step(step: Pass | Upstream, module: Any, target: Target) -> None:
     if isinstance(step, Pass):
-        step.run(module)
+        step.for_chip(target).run(module)
         return
     from mlir.ir import MLIRError
     from mlir.passmanager import PassManager

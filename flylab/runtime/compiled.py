@@ -17,6 +17,8 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
+from flylab.errors import Check
+from flylab.expr.lines import Line
 from flylab.passes import pipeline
 from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
@@ -42,6 +44,10 @@ class Compiled:
     """Kernel symbol -> the number format of each runtime argument, None for a tensor's address."""
     blocks: dict[str, tuple[int, int, int] | None]
     """Kernel symbol -> the block that it is compiled for, None for any."""
+    checks: dict[str, list[Check]]
+    """Kernel symbol -> what its checks say, by their numbers; under "" those of the launcher."""
+    lines: dict[str | None, list[Line]]
+    """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
     llvm: str
     code: amdgpu.Optimised
     traced: Any
@@ -58,7 +64,7 @@ class Compiled:
         """The ISA as the software device runs it."""
         from flylab.emulator import Program
 
-        return Program(self.isa)
+        return Program(self.isa, self.checks)
 
     @cached_property
     def object_code(self) -> bytes:
@@ -165,6 +171,8 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         functions,
         traced.operand_types,
         traced.blocks,
+        traced.checks,
+        traced.lines,
         text,
         code,
         traced.module.operation,

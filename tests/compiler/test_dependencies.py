@@ -10,7 +10,8 @@ import pytest
 import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
-from flylab.compiler.meaning import exact, meaning
+from flylab.compiler.meaning import meaning
+from flylab.compiler.users import exact
 from tests.samples import cell
 
 A = np.zeros(64, np.float32)

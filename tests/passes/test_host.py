@@ -92,7 +92,7 @@ def test_random_launchers(expression: str, data: st.DataObject) -> None:
         return
     if len(kinds) == 1:  # every leaf is a constant, so it is one too
         return
-    (launch,) = host.launches([4096, *values.values()])
+    (launch,) = host.steps([4096, *values.values()])
     (_, got) = launch.operands
     assert isinstance(expected, Numeric) and expected.dtype == kinds[1]
     assert unsigned(got, 64) % 2 ** kinds[1].bits == int(expected.value) % 2 ** kinds[1].bits
@@ -159,7 +159,7 @@ def test_compile_leaves_the_launch_plan() -> None:
     compiled = flyc.compile(
         cell(GRID.format("1.0", "fx.ceildiv(n, 64)"))["launch"], np.zeros(128, np.float32), 1, 1, 1.0
     )
-    (launch,) = compiled.host.launches([4096, 1000, 5, 2.5])
+    (launch,) = compiled.host.steps([4096, 1000, 5, 2.5])
     assert launch.kernel == "k"
     assert launch.extents == (16, 1, 1, 64, 1, 1)
     assert launch.operands == (4096, 999, 6, 2.5, 1.0)
@@ -287,6 +287,6 @@ def test_an_endless_loop_of_the_host_is_interrupted() -> None:
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            list(host.launches([4096, 1, 1]))
+            list(host.steps([4096, 1, 1]))
     finally:
         gc.enable()

@@ -1,0 +1,332 @@
+"""What a variable's value is made of: the numbers, vectors and pointers in it that can differ from path to path.
+
+A value is taken apart into a tree; two trees of one form are joined, leaf by leaf, and what comes of it is put together
+again. What is the same on both paths stays as it is, known or not.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.compiler.users import PLAIN, exact, is_users
+from flylab.dialect.types import dtype_text, to_mlir
+from flylab.dtypes import BOOL, DTYPES
+from flylab.errors import TraceError
+from flylab.expr.emit import mlir_type, op
+from flylab.expr.layout_value import LayoutValue
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
+from flylab.expr.span import LEAST, MOST, Span
+from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.vector import Vector
+from flylab.expr.views import get_iter, make_layout, make_view
+from flylab.layout import Layout
+from flylab.layout.layout import has_basis
+
+ANYWHERE = Span(LEAST, MOST, False)
+"""Where a buffer's pointer can be that a loop moves."""
+
+OPAQUE = frozenset({"flylab", "numpy", "torch", "mlir", "builtins", "enum"})
+"""Packages whose objects are one thing each."""
+
+
+class _Nothing:
+    """The value of what has none yet: the result of a function before its `return`."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+NOTHING = _Nothing()
+
+
+class Mismatch(Exception):
+    """Two values that no one value can stand for: `path` leads to the part, `a` and `b` say what they are."""
+
+    def __init__(self, path: str, a: str, b: str):
+        super().__init__(path, a, b)
+        self.path, self.a, self.b = path, a, b
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a leaf is on the device: a number, a vector or a pointer."""
+
+    text: str
+    mlir: Callable[[], Any]
+    make: Callable[[Any], Any]
+    numeric: type[Numeric] | None = None
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A part that is not taken apart."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A part of several: `form` says what it is, `keys` what its parts are called, `build` puts it together."""
+
+    form: Any
+    keys: tuple[str, ...]
+    parts: tuple[Any, ...]
+    build: Callable[[list[Any]], Any]
+    text: str
+
+
+def apart(value: Any) -> Leaf | Tree:
+    """A value as a tree. Layouts and tensors with runtime parts are asked for them here, where tracing stands."""
+    kind = type(value)
+    if kind in PLAIN or isinstance(value, (Numeric, Vector, Pointer)):
+        return Leaf(value)
+    if isinstance(value, Tensor):
+        return _tensor(value)
+    if isinstance(value, LayoutValue) or (kind is Layout and not has_basis(value.stride)):
+        modes = (apart(value.shape), apart(value.stride))
+        return Tree("layout", (".shape", ".stride"), modes, lambda v: make_layout(*v), f"a layout {value}")
+    if isinstance(value, (tuple, list)):
+        keys = tuple(f"[{i}]" for i in range(len(value)))
+        build = getattr(kind, "_make", kind)
+        text = f"a {kind.__name__} of {len(value)}"
+        return Tree((kind, len(value)), keys, tuple(map(apart, value)), build, text)
+    if isinstance(value, dict):
+        names = tuple(value)
+        parts = tuple(map(apart, value.values()))
+        text = f"a dict with the keys {', '.join(map(repr, names))}"
+        return Tree((kind, names), tuple(f"[{n!r}]" for n in names), parts,
+                    lambda v: _filled_dict(value, dict(zip(names, v, strict=True))), text)
+    if hasattr(kind, "with_leaves"):  # a struct
+        return Tree(kind, tuple(f".{n}" for n in value.leaf_names()), tuple(map(apart, value.leaves())),
+                    value.with_leaves, f"a {kind.__name__}")
+    attributes = attributes_of(value)
+    if attributes is not None:
+        names = tuple(attributes)
+        return Tree((kind, names), tuple(f".{n}" for n in names), tuple(map(apart, attributes.values())),
+                    lambda v: _filled_object(value, dict(zip(names, v, strict=True))), f"a {kind.__name__}")
+    return Leaf(value)
+
+
+def _tensor(value: Tensor) -> Leaf | Tree:
+    """A tensor in memory: its pointer and its layout. Registers have no address, so a fragment is one thing."""
+    if value.space == "register":
+        return Leaf(value)
+    parts = (Leaf(get_iter(value)), apart(value.layout))
+    return Tree(("tensor", value.spec.dtype, value.space, value.spec.align), (" (its pointer)", ".layout"), parts,
+                lambda v: make_view(*v), f"a tensor {value.spec}")
+
+
+def _filled_dict(like: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
+    made = copy.copy(like)
+    made.update(items)
+    return made
+
+
+def _filled_object(like: Any, attributes: dict[str, Any]) -> Any:
+    made = copy.copy(like)
+    for name, value in attributes.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """The attributes of an object of a user's class, which control flow carries; None for anything else."""
+    kind = type(value)
+    if isinstance(value, (type, types.ModuleType, types.FunctionType)) or not hasattr(value, "__dict__"):
+        return None
+    if kind is types.SimpleNamespace:
+        return dict(vars(value))
+    return dict(vars(value)) if kind.__module__.split(".")[0] not in OPAQUE and is_users(kind) else None
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are one and the same, so that nothing has to be decided on the device."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if type(a) in PLAIN:
+        return bool(exact(a) == exact(b))
+    if isinstance(a, Numeric):
+        return (exact(a._value) == exact(b._value)) if a.is_static and b.is_static else a._value is b._value
+    if isinstance(a, Vector):
+        return a._value is b._value and a.shape == b.shape and a.dtype is b.dtype
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b) if type(a) is Layout else False
+
+
+def describe(value: Any) -> str:
+    """What an error calls a value: `i32`, `vector<4xf32>`, `a list of 2`."""
+    if isinstance(value, Tree):
+        return value.text
+    if isinstance(value, Leaf):
+        value = value.value
+    if isinstance(value, Numeric):
+        return dtype_text(value.dtype)
+    if isinstance(value, Vector):
+        return f"vector<{value.numel}x{dtype_text(value.dtype.dtype)}> of shape {value.shape}"
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return f"Python's {value!r}"
+    return repr(value) if isinstance(value, (Pointer, Tensor)) else f"{type(value).__name__} {value!r}"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A leaf that the device decides: its kind, and what is known of it on all paths."""
+
+    kind: Kind
+    bounds: tuple[int, int] | None = None
+    divisor: int = 1
+
+    def made(self, value: Any) -> Any:
+        """The leaf that an MLIR value is."""
+        found = self.kind.make(value)
+        return found if self.bounds is None else found.with_facts(self.bounds, self.divisor)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What stands for several values of one form: slots, fixed values, and how they are put together."""
+
+    slots: list[Slot]
+    build: Callable[[Iterator[Any]], Any]
+    take: Callable[[Any, str], list[Any]]
+    """The leaves of another tree of this form, one for each slot; raises `Mismatch`."""
+
+    def rebuilt(self, values: Iterator[Any]) -> Any:
+        """The value, of MLIR values for its slots."""
+        return self.build(values)
+
+
+def join(a: Leaf | Tree, b: Leaf | Tree, path: str = "", facts: bool = True) -> Joined:
+    """What stands for both of two values; raises `Mismatch` where nothing can. With `facts`, what is known of both."""
+    if isinstance(a, Leaf) and isinstance(b, Leaf) and same(a.value, b.value):
+        return fixed(a.value)
+    if isinstance(a, Leaf) and a.value is NOTHING:
+        return widen(b)
+    if isinstance(b, Leaf) and b.value is NOTHING:
+        return widen(a)
+    if isinstance(a, Tree) and isinstance(b, Tree) and a.form == b.form:
+        return _together(a, [join(x, y, path + k, facts) for x, y, k in zip(a.parts, b.parts, a.keys, strict=True)])
+    if isinstance(a, Tree) or isinstance(b, Tree):
+        raise Mismatch(path, describe(a), describe(b))
+    kind = _common(a.value, b.value, path)
+    numbers = kind.numeric is not None and not kind.numeric.dtype.is_float and kind.numeric.dtype.kind != BOOL
+    if not (numbers and facts):
+        return _slot(Slot(kind))
+    assert kind.numeric is not None
+    x, y = (as_numeric(v, kind.numeric.dtype) for v in (a.value, b.value))
+    (low, high), (least, most) = interval(x), interval(y)
+    return _slot(Slot(kind, (min(low, least), max(high, most)), math.gcd(divisor_of(x), divisor_of(y))))
+
+
+def widen(tree: Leaf | Tree) -> Joined:
+    """What stands for any value of this form: every number, vector and pointer in it may change."""
+    if isinstance(tree, Tree):
+        if tree.form == "layout":
+            return fixed_tree(tree)
+        return _together(tree, [widen(part) for part in tree.parts])
+    kind = kind_of(tree.value)
+    return fixed(tree.value) if kind is None else _slot(Slot(kind))
+
+
+def fixed(value: Any) -> Joined:
+    """A value that is the same on all paths."""
+
+    def take(other: Any, path: str) -> list[Any]:
+        if isinstance(other, Leaf) and (same(value, other.value) or other.value is NOTHING):
+            return []
+        raise Mismatch(path, describe(value), describe(other))
+
+    return Joined([], lambda values: value, take)
+
+
+def fixed_tree(tree: Tree) -> Joined:
+    """A value of parts of which none changes."""
+    return _together(tree, [fixed(p.value) if isinstance(p, Leaf) else fixed_tree(p) for p in tree.parts])
+
+
+def _slot(slot: Slot) -> Joined:
+    return Joined([slot], lambda values: slot.made(next(values)), lambda tree, path: [_fitting(tree, slot.kind, path)])
+
+
+def _together(tree: Tree, parts: list[Joined]) -> Joined:
+    def take(other: Any, path: str) -> list[Any]:
+        if isinstance(other, Leaf) and other.value is NOTHING:
+            return [NOTHING for part in parts for _ in part.slots]
+        if not isinstance(other, Tree) or other.form != tree.form:
+            raise Mismatch(path, tree.text, describe(other))
+        return [leaf for part, inner, key in zip(parts, other.parts, tree.keys, strict=True)
+                for leaf in part.take(inner, path + key)]
+
+    return Joined([s for part in parts for s in part.slots],
+                  lambda values: tree.build([part.build(values) for part in parts]), take)
+
+
+def kind_of(value: Any, beside: Any = None) -> Kind | None:
+    """What a leaf is on the device; None for what is only known while tracing."""
+    if isinstance(value, (bool, int, float)):
+        value = as_numeric(value, beside.dtype if isinstance(beside, Numeric) else _default(value, beside))
+    if isinstance(value, Numeric):
+        cls = type(value)
+        return Kind(dtype_text(value.dtype), lambda: mlir_type(cls.dtype), cls, cls)
+    if isinstance(value, Vector):
+        shape, dtype, numel = value.shape, value.dtype, value.numel
+        return Kind(describe(value), lambda: mlir_type(dtype.dtype, numel), lambda v: Vector(v, shape, dtype))
+    if isinstance(value, Pointer) and value.spec.space != "register":
+        spec, reach = value.spec, None if value.reach is None else ANYWHERE
+        return Kind(f"a pointer {spec}", lambda: to_mlir(spec), lambda v: Pointer(v, reach))
+    return None
+
+
+def _default(value: Any, beside: Any) -> Any:
+    """The format of a Python number beside another one: a float beside an integer is one."""
+    if isinstance(beside, float) and not isinstance(value, bool):
+        return DTYPES["Float32"]
+    return None
+
+
+def _common(a: Any, b: Any, path: str) -> Kind:
+    """The kind of two leaves that differ: a Python number takes the format of the other."""
+    kinds = kind_of(a, b), kind_of(b, a)
+    if kinds[0] is not None and kinds[1] is not None and kinds[0].text == kinds[1].text:
+        return kinds[0]
+    wide = [k for k in kinds if k is not None and k.numeric is not None]
+    if len(wide) == 2 and all(type(v) is int for v in (a, b)):  # one of them does not fit 32 bits
+        return wide[0] if wide[0].numeric is CLASSES["Int64"] else wide[1]
+    raise Mismatch(path, describe(a), describe(b))
+
+
+def _fitting(tree: Any, kind: Kind, path: str) -> Any:
+    """A leaf as one of this kind: a known number is brought to it, anything else must be of it."""
+    if isinstance(tree, Tree):
+        raise Mismatch(path, kind.text, tree.text)
+    value = tree.value
+    if value is NOTHING:
+        return value
+    if isinstance(value, (bool, int, float)) and kind.numeric is not None:
+        value = as_numeric(value, kind.numeric.dtype)
+    found = kind_of(value)
+    if found is None or found.text != kind.text:
+        raise Mismatch(path, kind.text, describe(tree.value))
+    return value
+
+
+def ir_value(leaf: Any, slot: Slot) -> Any:
+    """The MLIR value of a leaf, made at the insertion point where it is a known number or nothing at all."""
+    if leaf is NOTHING:
+        from mlir import ir
+
+        if slot.kind.numeric is None and not slot.kind.text.startswith("vector"):
+            raise TraceError(f"{slot.kind.text} has a value on one path only",
+                             hint="give it one before the branch, or return on one path only")
+        return op("ub.poison", [], slot.kind.mlir(), {"value": ir.Attribute.parse("#ub.poison")})
+    if isinstance(leaf, Numeric) and leaf.is_static:
+        return leaf.ir_value()
+    return leaf._value
