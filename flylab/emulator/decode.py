@@ -21,7 +21,7 @@ from flylab.emulator.operands import (
     constant_bits,
     operands_of,
 )
-from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS
+from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
 from flylab.places import SourceLine
@@ -72,7 +72,10 @@ class Coded:
 
 
 class Registers:
-    """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory."""
+    """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory.
+
+    `private_bytes` is what each lane has of private memory.
+    """
 
     def __init__(self, kernel: IsaKernel):
         descriptor = kernel.descriptor
@@ -80,6 +83,12 @@ class Registers:
         granule = kernel.target.vgpr_granule
         self.rows = max(-(-total // granule) * granule, granule)
         self.accumulators = descriptor.get("accum_offset", self.rows)
+        self.private_bytes = kernel.scratch_bytes
+
+    @property
+    def wave_bytes(self) -> int:
+        """The memory of a wave: the rows of its vector registers, then the private memory of its lanes."""
+        return self.rows * ROW_BYTES + WAVE_SIZE * self.private_bytes
 
     def offset(self, operand: Operand, registers: int, *files: str) -> int:
         """The byte offset in its file of a register without source modifiers.

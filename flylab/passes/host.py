@@ -7,11 +7,13 @@ launch costs no interpretation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from flylab.dialect.operations import attribute
+from flylab.dtypes import DTYPES
 from flylab.errors import CompileError
+from flylab.passes import printf
 from flylab.passes.rewriter import operations, source_line
 
 Values = list[Any]
@@ -22,15 +24,34 @@ class Launch:
     """One launch: the kernel's symbol, and functions of the host arguments that give its extents and operands.
 
     `extents(values)` is (grid x, y, z, block x, y, z); `operands(values)` the kernel's arguments, where a tensor is
-    its address. `smem` is dynamic LDS in bytes.
+    its address. `smem` is dynamic LDS in bytes. A kernel that `prints` takes the buffer for it as the last argument.
     """
 
     kernel: str
     extents: Callable[[Values], tuple[int, ...]]
     operands: Callable[[Values], tuple[Any, ...]]
     smem: int
-    checks: tuple[tuple[int, Callable[[Values], tuple[Any, ...]]], ...] = ()
-    """Of the first launch: the launcher's checks, each a number and a function that gives (condition,)."""
+    prints: bool = False
+
+
+@dataclass(frozen=True)
+class HostLine:
+    """A line that the launcher prints: the number of the call, and the words of its numbers."""
+
+    site: int
+    words: Callable[[Values], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """A check of the launcher: its number, and a function that gives (condition,)."""
+
+    number: int
+    condition: Callable[[Values], tuple[Any, ...]]
+
+
+Step = Launch | HostLine | HostCheck
+"""What a launcher does, one after the other."""
 
 
 # The Python of each host operation on integers held as signed numbers of their width (so a true i1 is -1): `w` wraps to
@@ -60,6 +81,8 @@ EXPRESSIONS = {
     "arith.extsi": "{0}",
     "arith.extui": "w(u({0}, {from_bits}), {bits})",
     "arith.trunci": "w({0}, {bits})",
+    "llvm.ptrtoint": "w({0}, {bits})",
+    "arith.bitcast": "w(bits({0}, '{from_type}'), {bits})",
 }
 PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
 UNSIGNED_PREDICATES = {6: "<", 7: "<=", 8: ">", 9: ">="}
@@ -91,7 +114,17 @@ def shift(count: int, bits: int) -> int:
     return count
 
 
+def float_bits(value: float, kind: str) -> int:
+    """The bits of a launcher's float argument in a format of MLIR's name."""
+    import numpy
+
+    dtype = next(d for d in DTYPES.values() if d.mlir == kind).to_numpy()
+    with numpy.errstate(over="ignore"):
+        return int(numpy.array(value).astype(dtype).view(f"u{dtype.itemsize}"))
+
+
 NAMES = {
+    "bits": float_bits,
     "w": wrap, "u": unsigned, "div": divide, "shift": shift, "max": max, "min": min, "abs": abs, "float": float
 }
 
@@ -145,30 +178,33 @@ class _Reader:
                 hint="a launcher computes grids from integers; move other arithmetic into the kernel",
             )
         from_bits = _bits(op.operands[0])
-        return rule.format(*inputs, bits=_bits(op.results[0]), from_bits=from_bits)
+        return rule.format(*inputs, bits=_bits(op.results[0]), from_bits=from_bits, from_type=op.operands[0].type)
 
     def function(self, values: list[Any]) -> Callable[[Values], tuple[Any, ...]]:
         items = "".join(self.text[v] + ", " for v in values)
         return eval(f"lambda a: ({items})", dict(NAMES))  # type: ignore[no-any-return]
 
 
-def read_launches(module: Any) -> list[Launch]:
-    """The launches of the module's launcher, in order. Raises `CompileError` for host code that is no launch plan."""
-    launches: list[Launch] = []
-    checks = []
+def read_launches(module: Any) -> list[Step]:
+    """The launches of the module's launcher, and the lines it prints, in order.
+
+    Raises `CompileError` for host code that is no launch plan.
+    """
+    launches: list[Step] = []
     for function in (op.operation for op in module.body.operations):
         if function.name != "func.func":
             continue
         reader = _Reader(function)
         for op in operations(function):
             if op.name == "fly.check":
-                checks.append((int(attribute(op, "number")), reader.function([op.operands[0]])))
+                launches.append(HostCheck(int(attribute(op, "number")), reader.function([op.operands[0]])))
+            elif op.name == printf.MARK:
+                launches.append(HostLine(int(attribute(op, "site")), reader.function(list(op.operands))))
             elif op.name != "gpu.launch_func":
                 reader.read(op)
             else:
                 launches.append(_launch(reader, op))
-    # A launcher computes with its arguments alone: what it checks is known before it launches anything.
-    return [replace(launches[0], checks=tuple(checks)), *launches[1:]] if checks else launches
+    return launches
 
 
 def _launch(reader: _Reader, op: Any) -> Launch:
@@ -180,4 +216,5 @@ def _launch(reader: _Reader, op: Any) -> Launch:
     smem = int(eval(reader.text[operands[6]])) if has_smem else 0
     kernel = str(op.attributes["kernel"]).split("@")[-1]
     arguments = operands[6 + has_smem :]
-    return Launch(kernel, reader.function(operands[:6]), reader.function(arguments), smem)
+    return Launch(kernel, reader.function(operands[:6]), reader.function(arguments), smem,
+                  prints=printf.MARK in op.attributes)

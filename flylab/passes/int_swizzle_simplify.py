@@ -8,7 +8,7 @@ changes bits 3 to 5, so a constant that is a multiple of 512 passes through it:
 One swizzle is computed, and each constant can be the offset in an instruction. In the same way pass the parts of a sum
 that are known only while the kernel runs and reach no bit of the swizzle, and constants below its bits where nothing
 carries. A constant within its bits is worth an exclusive or, where nothing carries: swizzle(x + c) is swizzle(x) ^
-swizzle(c). What is known of the bits of an index comes from `flylab.passes.known_bits`. After this pass no
+swizzle(c). What is known of the bits of an index comes from `flylab.passes.known_values`. After this pass no
 `fly.int_swizzle` is left.
 """
 
@@ -22,21 +22,8 @@ from flylab.dialect.operations import attribute
 from flylab.errors import CompileError, LayoutError
 from flylab.layout import Swizzle, parse
 from flylab.passes.host import wrap
-from flylab.passes.known_bits import (
-    RULES,
-    SOURCES,
-    WIDEST,
-    Bits,
-    KnownBits,
-    added,
-    carries,
-    in_order,
-    maker,
-    mask,
-    multiplied,
-    operands_of,
-    width_of,
-)
+from flylab.passes.known_bits import RULES, Bits, added, carries, mask, multiplied
+from flylab.passes.known_values import SOURCES, WIDEST, KnownBits, in_order, maker, operands_of, width_of
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 
 MOST_TERMS = 16

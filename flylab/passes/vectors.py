@@ -59,3 +59,13 @@ def element(builder: Builder, vector: Any, index: int) -> Any:
     return builder.op(
         "vector.extract", [vector], shape_of(vector)[1], static_position=ir.DenseI64ArrayAttr.get([index])
     )
+
+
+def zeros(builder: Builder, element: str, count: int) -> Any:
+    """`count` elements of 0, as a vector."""
+    from mlir import ir
+
+    kind = vector_type(element, count)
+    scalar = parse_type(element)
+    zero = ir.IntegerAttr.get(scalar, 0) if element[0] == "i" else ir.FloatAttr.get(scalar, 0.0)
+    return builder.op("arith.constant", [], kind, value=ir.DenseElementsAttr.get_splat(kind, zero))

@@ -18,8 +18,9 @@ from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.errors import Check
+from flylab.expr.lines import Line
 from flylab.passes import pipeline
-from flylab.passes.host import Launch
+from flylab.passes.host import Step
 from flylab.passes.recording import Stage, lines_of
 from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
@@ -36,7 +37,7 @@ class Compiled:
     target: Target
     opt_level: int
     arguments: list[HostArgument]
-    launches: list[Launch]
+    launches: list[Step]
     functions: dict[str, TracedFunction]
     """Kernel symbol -> the kernel."""
     operand_types: dict[str, list[DType | None]]
@@ -45,6 +46,8 @@ class Compiled:
     """Kernel symbol -> the block that it is compiled for, None for any."""
     checks: dict[str, list[Check]]
     """Kernel symbol -> what its checks say, by their numbers; under "" those of the launcher."""
+    lines: dict[str | None, list[Line]]
+    """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
     llvm: str
     code: amdgpu.Optimised
     traced: Any
@@ -169,6 +172,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced.operand_types,
         traced.blocks,
         traced.checks,
+        traced.lines,
         text,
         code,
         traced.module.operation,

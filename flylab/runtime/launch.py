@@ -12,16 +12,17 @@ from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.jit import Launcher
 from flylab.compiler.meaning import meaning
 from flylab.compiler.passing import HostArgument
-from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
+from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
-from flylab.passes.host import Launch
+from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.places import of_traceback
 from flylab.runtime import emulated
 from flylab.runtime.arguments import Bound, Memory, bind, pack_number
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device, current
+from flylab.runtime.printing import PrintBuffer
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,18 @@ def _dump(made: Compiled) -> None:
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
-    values = [b.value for b in bound if b.host.kind in (TENSOR, "number")]
+    values = [value for b in bound for value in b.operands()]
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
-    for number, condition in compiled.launches[0].checks:
-        if not condition(values)[0]:
-            raise compiled.checks[""][number].failed()
     for launch in compiled.launches:
+        if isinstance(launch, HostCheck):
+            if not launch.condition(values)[0]:
+                raise compiled.checks[""][launch.number].failed()
+            continue
+        if isinstance(launch, HostLine):
+            words = [word & 0xFFFFFFFF for word in launch.words(values)]
+            print(compiled.lines[None][launch.site].filled(words), end="")
+            continue
         try:
             reports.append(_launch(compiled, launch, values, memories))
         except FlylabError as error:
@@ -128,10 +134,23 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
 
 
 def _launch(compiled: Compiled, launch: Launch, values: list[Any], memories: list[Memory]) -> Any:
-    extents, operands = launch.extents(values), launch.operands(values)
-    _check_extents(compiled, launch.kernel, extents[:3], extents[3:])
-    kernarg = _pack(compiled, launch.kernel, operands)
-    return emulated.launch(compiled, launch.kernel, extents[:3], extents[3:], kernarg, memories, launch.smem)
+    buffer = PrintBuffer() if launch.prints else None
+    extents = launch.extents(values)
+    grid, block = extents[:3], extents[3:]
+    _check_extents(compiled, launch.kernel, grid, block)
+    kernarg = _pack(compiled, launch, launch.operands([*values, buffer.address] if buffer else values))
+    lines = compiled.lines[launch.kernel]
+    try:
+        report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
+    except BaseException as error:
+        # What it printed may tell why it failed, or why it did not end.
+        if buffer is not None:
+            print(buffer.text(lines, grid, block, getattr(error, "workgroup", None)), end="")
+        raise
+    if buffer is not None:
+        print(buffer.text(lines, grid, block), end="")
+        buffer.check(launch.kernel)
+    return report
 
 
 def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
@@ -161,11 +180,12 @@ def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block
         )
 
 
-def _pack(compiled: Compiled, kernel: str, operands: tuple[Any, ...]) -> bytes:
+def _pack(compiled: Compiled, launch: Launch, operands: tuple[Any, ...]) -> bytes:
     """The kernel-argument bytes, laid out as the code object's metadata says."""
+    kernel = launch.kernel
     info = compiled.isa.kernels[kernel]
     slots = [a for a in info.args if not a.hidden]
-    kinds = compiled.operand_types[kernel]
+    kinds = compiled.operand_types[kernel] + [None] * launch.prints
     if len(slots) != len(operands):
         raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
     packed = bytearray(info.kernarg_size)

@@ -26,6 +26,10 @@ r[1] = 7
 fx.copy(atom, r, fx.slice(tiles, (None, t)))
 """
 SCALAR = "t = fx.thread_idx.x\nA[t] = A[t] * 1.5 + 1"
+PRINTF = """
+t = fx.thread_idx.x
+fx.printf("{:>3} {}", t, A[t])
+"""
 STRIDED = """
 t = fx.thread_idx.x
 v = fx.slice(A, (t // 8, None, t % 8)).load()
@@ -58,6 +62,7 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "buffer": lambda: body(BUFFER, np.zeros(256, np.int32)),
     "scalar_f16": lambda: body(SCALAR, np.zeros(64, np.float16)),
     "scalar_bf16": lambda: body(SCALAR, np.zeros(64, ml_dtypes.bfloat16)),
+    "printf": lambda: body(PRINTF, np.zeros(64, np.float16)),
     "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flylab.dialect.context import entered
-from flylab.passes.known_bits import RULES, Bits, KnownBits
+from flylab.passes.known_bits import RULES, Bits, induction
+from flylab.passes.known_values import KnownBits
 from tests.passes.integers import (
     ARGUMENT_VALUES,
     BINARY,
@@ -22,6 +24,7 @@ from tests.passes.integers import (
     programs,
     run,
     start,
+    two,
 )
 
 
@@ -75,6 +78,22 @@ def test_rules_against_all_numbers_of_4_bits(name: str, a: Bits, b: Bits) -> Non
     assert claimed.zeros & ~zeros == 0 and claimed.ones & ~ones == 0
     if name in EXACT:
         assert (claimed.zeros, claimed.ones) == (zeros, ones)
+
+
+@given(masks(4), masks(4), masks(4), st.booleans())
+def test_induction_against_all_loops_of_4_bits(start: Bits, stop: Bits, step: Bits, unsigned: bool) -> None:
+    """Of every number that a loop's variable has, even where it wraps around."""
+    claimed = induction(4, start, stop, step, unsigned)
+
+    def reading(x: int) -> int:
+        return x if unsigned else two(x, 4)
+
+    for first, last, by in itertools.product(members(start), members(stop), members(step)):
+        for turn in range(16):
+            i = (first + turn * by) % 16
+            if reading(i) >= reading(last):
+                break
+            assert not claimed.zeros & i and not claimed.ones & ~i, (first, last, by, i)
 
 
 def test_every_rule_is_tested_here() -> None:
