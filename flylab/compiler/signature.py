@@ -136,7 +136,7 @@ class Signature:
             raise TraceError(
                 f"the annotation '{text}' of parameter '{name}' cannot be resolved ({error})",
                 where=self.where(),
-                hint="the names in it must be known where the function is defined, and not to a type checker alone",
+                hint="the names in it must be importable where the function is defined",
             ) from None
 
     def where(self) -> SourceLine:

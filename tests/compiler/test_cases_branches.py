@@ -20,8 +20,8 @@ class Flags:
         self.flag = flag
 
     @property
-    def negated(self):
-        return not self.flag
+    def again(self):
+        return self.flag
 
     def __call__(self):
         return self.flag
@@ -39,7 +39,7 @@ CONDITIONS = {
     "an annotated name": "flag: object = t < n\nif flag:\n    R[t] = 1",
     "an attribute": "ns = types.SimpleNamespace(flag=t < n)\nif ns.flag:\n    R[t] = 1",
     "an attribute of a user's object": "f = Flags(t < n)\nif f.flag:\n    R[t] = 1",
-    "a property": "f = Flags(t < n)\nif f.negated:\n    R[t] = 1",
+    "a property": "f = Flags(t < n)\nif f.again:\n    R[t] = 1",
     "a call": "if below(t, n):\n    R[t] = 1",
     "a call kept in a name": "flag = below(t, n)\nif flag:\n    R[t] = 1",
     "a callable object": "f = Flags(t < n)\nif f():\n    R[t] = 1",

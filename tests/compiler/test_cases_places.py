@@ -102,7 +102,7 @@ def noted(f):
 def with_value(value):
     def decorate(f):
         @functools.wraps(f)
-        def wrapper(A):
+        def wrapper(A, ignored):
             if fx.thread_idx.x < 5:
                 f(A, value)
         return wrapper
@@ -311,6 +311,7 @@ AROUND = {
     "@flyc.jit\ndef launch(A: fx.Tensor, n: fx.Int32):\n    k(A, n).launch(grid=1, block=64)\n",
 }
 LINE = 18
+FUNCTION = {"in a nested function": "inner", "in a nested class": "f"}
 
 
 def at_line_18(around: str, body: str) -> str:
@@ -332,7 +333,8 @@ def test_l23_an_error_in_line_18_says_18(name: str, around: str) -> None:
     where = caught.value.where
     assert where is not None and (where.file, where.line) == (names["FILE"], LINE)
     shown = str(caught.value).split("\n")
-    assert "line 18" in shown[0] and shown[1].strip() == text.split("\n")[LINE - 1].strip()
+    assert shown[0].endswith(f"line 18, in {FUNCTION.get(name) or ('helper' if around == 'a helper' else 'k')}")
+    assert shown[1].strip() == text.split("\n")[LINE - 1].strip()
     assert "Flot32" in shown[1][shown[2].index("^"): shown[2].rindex("^") + 1]
 
 
