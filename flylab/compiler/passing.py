@@ -12,7 +12,7 @@ from typing import Any
 
 from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, STRUCT, TENSOR, Parameter
 from flylab.dialect.types import Algebra
-from flylab.errors import TraceError
+from flylab.errors import ArgumentError, TraceError
 from flylab.expr.algebra import is_runtime
 from flylab.expr.layout_value import LayoutValue, term_known
 from flylab.expr.numeric import Numeric, numeric_class
@@ -25,6 +25,9 @@ from flylab.layout import Layout
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime
 from flylab.layout.terms import Term
+
+MOST_BYTES = 4096
+"""The most bytes of a struct that is passed, number by number: what a kernel's arguments have in all."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,17 @@ class HostArgument:
     spec: Any
 
     def on_device(self) -> list[HostArgument]:
-        """The arguments that a device function takes for it: one for each number of a struct, none for a constant."""
+        """The arguments that a device function takes for it: one for each number of a struct, none for a constant.
+
+        Raises `ArgumentError` for a struct that is too large to be passed.
+        """
         if self.kind == STRUCT:
+            if self.spec.size > MOST_BYTES:
+                raise ArgumentError(
+                    f"'{self.name}' is {self.spec.__name__}, of {self.spec.size} bytes: a launch passes at most "
+                    f"{MOST_BYTES}",
+                    hint="put it into a tensor of bytes, and load what is needed: S.at(fx.get_iter(tensor)).peek()",
+                )
             return [HostArgument(path, NUMBER, number) for path, number in numbers_in(self.spec, self.name)]
         return [self] if self.kind in (TENSOR, NUMBER) else []
 
@@ -120,8 +132,8 @@ def _struct(parameter: Parameter, value: Any) -> Passed:
         parameter.check_struct(value)
     kind = type(value)
     slots: list[Slot] = [
-        (HostArgument(path, NUMBER, number), leaf, None if leaf.is_static else term_known(leaf))
-        for (path, number), leaf in zip(numbers_in(kind, parameter.name), value.leaves(), strict=True)
+        (argument, leaf, None if leaf.is_static else term_known(leaf))
+        for argument, leaf in zip(HostArgument(parameter.name, STRUCT, kind).on_device(), value.leaves(), strict=True)
     ]
     return Passed(parameter.name, slots, lambda values, names: assembled(kind, iter(values)))
 

@@ -9,7 +9,7 @@ from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
 from flylab.emulator.run import Dims, Geometry
-from flylab.emulator.state import DESCRIPTOR, MISALIGNED, PAST_END, PRIVATE, TRAP, WAVE_SIZE, Worker
+from flylab.emulator.state import DESCRIPTOR, MISALIGNED, NOWHERE, PAST_END, PRIVATE, TRAP, WAVE_SIZE, Worker
 from flylab.errors import Check, DeviceError, OutOfBounds
 
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
@@ -52,6 +52,8 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if worker.fault_kind == DESCRIPTOR:
         return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}",
                            where=where)
+    if worker.fault_kind == NOWHERE:
+        return DeviceError(f"a jump to an address that is no instruction of the kernel{place}", where=where)
     if worker.fault_kind == PRIVATE:
         offset = ctypes.c_int64(worker.fault_address).value
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "

@@ -16,7 +16,7 @@ from flylab.errors import TraceError
 from flylab.expr import arithmetic
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval, is_mlir_value
 
 if TYPE_CHECKING:
     from flylab.expr.vector import Vector
@@ -43,9 +43,13 @@ def replaced(vector: Vector, index: Any, number: Any) -> Vector:
     return type(vector)(made, vector.shape, vector.dtype)
 
 
-def part(vector: Vector, wanted: range) -> Vector:
-    """The elements at these places, in their order, as a vector."""
+def part(vector: Vector, cut: slice) -> Vector:
+    """The elements of a slice, in its order, as a vector."""
     name, dtype = name_of(vector, "a vector"), vector.dtype.dtype
+    try:
+        wanted = range(*cut.indices(vector.numel))
+    except (TypeError, ValueError) as error:
+        raise TraceError(f"{name}[{cut}]: {error}", hint="slice it by known integers: v[0:4], v[::2]") from None
     if not wanted:
         raise TraceError(f"an empty slice of {name}", hint=f"it has elements 0 to {vector.numel - 1}")
     if wanted.step != 1:
@@ -71,7 +75,10 @@ def shuffled(vector: Vector, other: Vector, mask: Sequence[Any]) -> Vector:
             hint="both must have one format: convert one with .to(...)",
         )
     total = vector.numel + other.numel
-    places = [operator.index(place) for place in mask]
+    try:
+        places = [operator.index(place) for place in mask]
+    except TypeError as error:
+        raise TraceError(f"shuffle mask {mask!r}: {error}", hint="give a list of known integers") from None
     wrong = [place for place in places if not 0 <= place < total]
     if wrong or not places:
         raise OutOfRange(
@@ -105,6 +112,8 @@ def _position(vector: Vector, index: Any, shape: Any, written: Any) -> Any:
 
 
 def _one(vector: Vector, index: Any, extent: int, written: Any) -> Any:
+    if is_mlir_value(index):
+        index = as_numeric(index)
     if isinstance(index, Numeric) and not (index.is_static or index.dtype.is_float):
         return _wrapped(index, extent)
     try:

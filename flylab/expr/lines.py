@@ -16,7 +16,7 @@ from flylab.dtypes import BOOL, DType
 from flylab.errors import TraceError
 from flylab.expr.bits import of_bits
 from flylab.expr.folding import normalise
-from flylab.expr.words import BITS, bits_of, word_count
+from flylab.expr.words import BITS, word_count
 
 # Of a format specification: what makes it say itself how many digits of a float are shown.
 _DIGITS = re.compile(r"\.\d+|[a-zA-Z%]$")
@@ -84,14 +84,14 @@ class Field:
     @property
     def words(self) -> int:
         """How many words are recorded."""
-        return word_count(bits_of(self.dtype))
+        return word_count(self.dtype.bits)
 
     def text(self, words: Sequence[int]) -> str:
         """The number that these words are, as text."""
         bits = 0
         for at, word in enumerate(words):
             bits |= word << BITS * at
-        return shown(of_bits(bits & ((1 << bits_of(self.dtype)) - 1), self.dtype), self.dtype, self.spec)
+        return shown(of_bits(bits & ((1 << self.dtype.bits) - 1), self.dtype), self.dtype, self.spec)
 
 
 @dataclass

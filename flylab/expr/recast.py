@@ -45,7 +45,7 @@ def aligned(pointer: Pointer, align: int, kind: Any, holds: str = "") -> Pointer
                          hint="load the vector and .bitcast(...) it")
     needed = max(align, dtype.bits // 8)
     if spec.known_align < needed:
-        text = f"{name} ({spec}) is no multiple of {needed} bytes, as the address of a {holds or dtype} must be"
+        text = f"{name} ({spec}) is no multiple of {needed} bytes, as the address of {holds or dtype} must be"
         if spec.space != "global":
             raise TraceError(text.replace(" is no", " is not known to be a"),
                              hint="recast before: the tensor's pointer, of which the buffer is made")

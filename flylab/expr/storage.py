@@ -129,7 +129,7 @@ class Storage:
         return Storage(field.kind, moved(self._bytes, field.offset, 1))
 
     def __getattr__(self, name: str) -> Storage:
-        if name.startswith("__"):
+        if name.startswith("__") or name in Storage.__slots__:
             raise AttributeError(name)
         kind = self._kind
         if not isinstance(kind, Laid):
@@ -192,6 +192,8 @@ class Peeked:
         return self._storage.load()
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in Peeked.__slots__:
+            raise AttributeError(name)
         return getattr(self._storage, name).peek()
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from flylab.expr.struct_layout import Laid, alignof, checked_align, kind_of, name_of_kind, round_up, sizeof
@@ -39,6 +38,8 @@ class Table:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         head = "".join(f"<th>{name}</th>" for name in self.HEAD)
         rows = []
         for row in self.rows:

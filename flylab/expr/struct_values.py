@@ -56,13 +56,9 @@ class Member:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self.field
-        value = vars(instance).get(self.field.name, MISSING)
-        if value is MISSING:
-            raise UnknownField(
-                f"field '{self.field.name}' of {name_of(instance, type(instance).__name__)} has no value yet",
-                hint="set it first, or give its declaration a default",
-            )
-        return in_kernel(value)
+        if self.field.name not in vars(instance):
+            raise AttributeError(self.field.name)  # which asks `Struct.__getattr__`
+        return in_kernel(vars(instance)[self.field.name])
 
     def __set__(self, instance: Any, value: Any) -> None:
         what = f"field '{self.field.name}' of {type(instance).__name__}"
@@ -133,6 +129,13 @@ class Struct(metaclass=StructType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in type(self).stored:
+            raise UnknownField(
+                f"field '{name}' of {name_of(self, type(self).__name__)} has no value yet",
+                hint="set it first, or give its declaration a default",
+            )
+        if hasattr(type(self), name):
+            return object.__getattribute__(self, name)  # a property of the user's, whose own error this shows
         raise _unknown(type(self), name)
 
     def leaves(self) -> list[Any]:

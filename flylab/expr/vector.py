@@ -122,7 +122,7 @@ class Vector(Owned):
         device then reads some element of this vector.
         """
         if isinstance(index, slice):
-            return lanes.part(self, range(*index.indices(self.numel)))
+            return lanes.part(self, index)
         return lanes.read(self, index)
 
     def __setitem__(self, index: Any, number: Any) -> None:

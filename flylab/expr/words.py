@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.dtypes import DType
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.numeric import CLASSES, Numeric
 from flylab.expr.vector import Vector
@@ -17,11 +16,6 @@ def word_count(bits: int) -> int:
     return -(-bits // BITS)
 
 
-def bits_of(dtype: DType) -> int:
-    """The bits of a number on the device; an Index has 64."""
-    return 64 if dtype.mlir == "index" else dtype.bits
-
-
 def words_of(value: Numeric | Vector) -> list[Any]:
     """The words of a number, lowest bits first, as MLIR values of type i32; a vector's elements lie side by side.
 
@@ -32,10 +26,8 @@ def words_of(value: Numeric | Vector) -> list[Any]:
         if not _side_by_side(value.dtype, value.numel):
             return [word for element in value for word in words_of(element)]
         return [element.ir_value() for element in value.bitcast(CLASSES["Uint32"])]
-    number, bits = value.ir_value(), bits_of(value.dtype)
-    if value.dtype.mlir == "index":
-        number = op("arith.index_cast", [number], _integer(bits))
-    elif value.dtype.is_float:
+    number, bits = value.ir_value(), value.dtype.bits
+    if value.dtype.is_float:
         number = op("arith.bitcast", [number], _integer(bits))
     if bits <= BITS:
         return [number if bits == BITS else op("arith.extui", [number], _integer(BITS))]
@@ -50,14 +42,14 @@ def of_words(words: list[Any], like: Numeric | Vector) -> Any:
         if _side_by_side(like.dtype, like.numel):
             joined = op("vector.from_elements", words, mlir_type(CLASSES["Uint32"].dtype, len(words)))
             return Vector(Vector(joined, None, CLASSES["Uint32"]).bitcast(like.dtype).value, like.shape, like.dtype)
-        each = word_count(bits_of(like.dtype.dtype))
+        each = word_count(like.dtype.dtype.bits)
         numbers = [_number(words[at:at + each], like.dtype) for at in range(0, len(words), each)]
         return Vector(Vector.from_elements(numbers, like.dtype).value, like.shape, like.dtype)
     return _number(words, type(like))
 
 
 def _number(words: list[Any], kind: type[Numeric]) -> Numeric:
-    number, bits = words[0], bits_of(kind.dtype)
+    number, bits = words[0], kind.dtype.bits
     if bits < BITS:
         number = op("arith.trunci", [number], _integer(bits))
     elif bits > BITS:
@@ -66,15 +58,13 @@ def _number(words: list[Any], kind: type[Numeric]) -> Numeric:
             wide = op("arith.extui", [word], _integer(bits))
             placed = op("arith.shli", [wide, _constant(BITS * at, bits)], _integer(bits))
             number = op("arith.ori", [number, placed], _integer(bits))
-    if kind.dtype.mlir == "index":
-        number = op("arith.index_cast", [number], mlir_type(kind.dtype))
-    elif kind.dtype.is_float:
+    if kind.dtype.is_float:
         number = op("arith.bitcast", [number], mlir_type(kind.dtype))
     return kind(number)
 
 
 def _side_by_side(kind: type[Numeric], count: int) -> bool:
-    return kind.dtype.mlir != "index" and kind.dtype.bits >= 8 and kind.dtype.bits * count % BITS == 0
+    return kind.dtype.bits >= 8 and kind.dtype.bits * count % BITS == 0
 
 
 def _integer(bits: int) -> Any:

@@ -5,8 +5,8 @@ is denormal). Special values (zeros with their sign, infinities, NaN, and what i
 of C, Annex F. Denormal arguments and results are kept in every format.
 
 The rows of `PROMISED` hold for every argument, on any device and while tracing alike, since no step depends on an
-instruction whose bits AMD does not publish. Those of `APPROXIMATE` are for fast-math `afn` and rest on the accuracy that
-AMD states for v_exp_f32, v_log_f32, v_rcp_f32, v_rsq_f32 and v_sqrt_f32 (1 ulp); for v_sin_f32 and v_cos_f32 it states
+instruction whose bits AMD does not publish. Those of `APPROXIMATE` are for fast-math `afn` and rest on what AMD states
+for v_exp_f32, v_log_f32, v_rcp_f32, v_rsq_f32 and v_sqrt_f32 (1 ulp); for v_sin_f32 and v_cos_f32 it states
 none, and 1 ulp is taken.
 """
 
@@ -65,7 +65,7 @@ PROMISED = {p.name: p for p in (
 
 @dataclass(frozen=True)
 class Approximation:
-    """Under `afn`: for arguments of Float32 in [low, high] a bound in ulp, or where `absolute`, in the result's units."""
+    """Under `afn`: for Float32 arguments in [low, high] a bound in ulp, or where `absolute`, of the difference."""
 
     name: str
     low: float

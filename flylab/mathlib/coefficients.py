@@ -1,4 +1,4 @@
-"""The polynomials of the recipes, lowest coefficient first; `tests/mathlib/fit.py` made them and says of what."""
+"""The polynomials of the recipes, lowest coefficient first. `tests/mathlib/fit.py` made them."""
 
 from __future__ import annotations
 

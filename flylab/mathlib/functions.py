@@ -21,7 +21,7 @@ class Function:
     """A function: its name in `fx.math` and MLIR, its recipe, and the formats that the recipe computes in.
 
     `native` is the recipe under fast-math `afn`, where there is a shorter one, in f32 alone. `truth`: it gives a truth
-    value. `step`: the operation is itself a step of recipes, and stays.
+    value. `steps`: the formats in which the operation is itself a step of recipes, and stays.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Function:
     kinds: tuple[str, ...] = SINGLE
     native: Callable[..., Any] | None = None
     truth: bool = False
-    step: bool = False
+    steps: tuple[str, ...] = ()
     results: int = 1
 
     def __call__(self, m: Machine, operands: tuple[Value, ...], kind: str, native: bool = False) -> tuple[Value, ...]:
@@ -52,9 +52,9 @@ def _native(name: str) -> Callable[[Machine, Value], Value]:
 
 
 FUNCTIONS = {f.name: f for f in (
-    Function("absf", simple.absf, kinds=EVERY, step=True),
-    Function("copysign", simple.copysign, 2, kinds=EVERY, step=True),
-    Function("fma", simple.fma, 3, kinds=OWN, step=True),
+    Function("absf", simple.absf, kinds=EVERY, steps=EVERY),
+    Function("copysign", simple.copysign, 2, kinds=EVERY, steps=("f16", "bf16", "f32")),
+    Function("fma", simple.fma, 3, kinds=OWN, steps=OWN),
     *(Function(name, getattr(simple, name), kinds=OWN) for name in ("floor", "ceil", "trunc", "roundeven")),
     Function("round", simple.round_away, kinds=OWN),
     Function("clampf", simple.clampf, 3, kinds=OWN),

@@ -31,6 +31,7 @@ class Known:
         return x.astype(KINDS[kind].to_numpy())
 
     def fma(self, x: Array, y: Any, z: Any) -> Array:
+        """Floats by way of doubles, in which their product is exact."""
         y, z = (np.asarray(v, x.dtype) for v in (y, z))
         if x.dtype == np.float64:
             return _fused_doubles(*np.broadcast_arrays(x, y, z))
@@ -41,6 +42,7 @@ class Known:
         return np.where(condition, x, y)
 
     def rounded(self, x: Array, how: str) -> Array:
+        """numpy's functions, but for halves that go away from zero."""
         if how == "round":
             whole = np.trunc(x)
             return np.copysign(np.abs(whole) + (np.abs(x - whole) >= 0.5), x).astype(x.dtype)
@@ -77,6 +79,7 @@ class Known:
         return i.astype(np.int32)
 
     def shifted_down(self, i: Array, count: Any) -> Array:
+        """By way of unsigned integers."""
         unsigned = f"u{i.dtype.itemsize}"
         return (i.view(unsigned) >> np.asarray(count).astype(unsigned)).view(i.dtype)
 
@@ -88,6 +91,7 @@ class Known:
 
     def loop(self, condition: Callable[[list[Array]], Array], step: Callable[[list[Array]], list[Array]],
              state: list[Array]) -> list[Array]:
+        """All elements, while one of them needs it."""
         while np.any(condition(state)):
             state = step(state)
         return state
@@ -126,7 +130,7 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 
 def _fused_doubles(x: Array, y: Array, z: Array) -> Array:
-    """x * y + z of doubles, rounded once, after the same source; by rational numbers where a step would not be exact."""
+    """x * y + z of doubles, rounded once, after the same source; by rational numbers where a step is not exact."""
     product = x * y
     (a, b), (c, d) = _halves(x), _halves(y)
     error = b * d - (((product - a * c) - b * c) - a * d)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 Value = Any
-"""A number, or a vector of numbers, of a machine. Values of one kind have Python's operators: + - * / and comparisons on
-floats; + - & | ^, << and >> (which keeps the sign) on integers; & | ~ on truth values. A Python number beside one is a
-constant of its kind."""
+"""A number, or a vector of numbers, of a machine. Values of one kind have Python's operators: + - * / and comparisons
+on floats; + - & | ^, << and >> (which keeps the sign) on integers; & | ~ on truth values. A Python number beside one is
+a constant of its kind."""
 
 
 class Machine(Protocol):

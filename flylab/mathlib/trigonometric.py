@@ -103,7 +103,7 @@ def native_tan(m: Machine, x: Value) -> Value:
 
 
 def _angle(m: Machine, y: Value, x: Value) -> Value:
-    """The angle of the point (x, y), neither negative nor both 0 or infinite, in f64: one quotient below tan(pi / 8)."""
+    """The angle of the point (x, y), neither negative nor both 0 or infinite, in f64: a quotient below tan(pi / 8)."""
     steep, middle = y > x * (1 + math.sqrt(2)), y > x * (math.sqrt(2) - 1)
     over = m.select(steep, -x, m.select(middle, y - x, y))
     under = m.select(steep, y, m.select(middle, y + x, x))

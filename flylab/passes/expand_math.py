@@ -37,7 +37,7 @@ def _expand(op: Any) -> None:
     name = op.name.removeprefix("math.")
     lanes, kind = _shape(op.operands[0])
     row = FUNCTIONS.get(name)
-    if row and row.step and kind in row.kinds or not row and name not in ("fpowi", "ipowi"):
+    if row and kind in row.steps or not row and name not in ("fpowi", "ipowi"):
         return
     machine = Terms(op, lanes)
     operands = [Term(machine, v, _shape(v)[1], lanes) for v in op.operands]

@@ -135,6 +135,7 @@ class Terms:
                          operandSegmentSizes=ir.DenseI32ArrayAttr.get([len(operands), 0]), **attributes)
 
     def constant(self, value: float, beside: Term) -> Term:
+        """A scalar, or a vector with the number in each element."""
         from mlir import ir
 
         scalar = parse_type(beside.kind)
@@ -148,6 +149,7 @@ class Terms:
         return value if isinstance(value, Term) else self.constant(value, other)
 
     def to(self, x: Term, kind: str) -> Term:
+        """An extension, or a truncation, which rounds to nearest even."""
         if x.kind == kind:
             return x
         return self.make("arith.extf" if FLOATS[kind] > FLOATS[x.kind] else "arith.truncf", [x], kind)
@@ -156,6 +158,7 @@ class Terms:
         return self.make("math.fma", [x, self.beside(y, x), self.beside(z, x)], x.kind)
 
     def select(self, condition: Term, x: Any, y: Any) -> Term:
+        """Without a branch."""
         x = self.beside(x, y)
         return self.make("arith.select", [condition, x, self.beside(y, x)], x.kind)
 
@@ -166,7 +169,14 @@ class Terms:
         return self.make("math.absf", [x], x.kind)
 
     def with_sign(self, x: Term, sign: Term) -> Term:
-        return self.make("math.copysign", [x, sign], x.kind)
+        """MLIR's copysign, but for f64."""
+        if x.kind != "f64":
+            return self.make("math.copysign", [x, sign], x.kind)
+        # On halves: LLVM makes one llvm.copysign of other forms, of a vector of 1 too, where its code generator dies.
+        bits = self.bits(x)
+        size, minus = (self.low(self.shifted_down(v, 32)) for v in (bits, self.bits(sign)))
+        high = (size & 0x7FFFFFFF) | (minus & -(2**31))
+        return self.of_bits(self.wide(high) << 32 | self.wide(self.low(bits)))
 
     def sqrt(self, x: Term) -> Term:
         return self.make("math.sqrt", [x], x.kind)
@@ -203,6 +213,7 @@ class Terms:
         return float(2.0 ** NORMAL[x.kind])
 
     def native(self, name: str, x: Term) -> Term:
+        """An intrinsic with the flag afn."""
         from mlir import ir
 
         flags = ir.Attribute.parse("#llvm.fastmath<afn>")
@@ -220,6 +231,7 @@ class Terms:
 
     def loop(self, condition: Callable[[list[Term]], Term], step: Callable[[list[Term]], list[Term]],
              state: list[Term]) -> list[Term]:
+        """A loop that goes on while any vector element needs it."""
         loop = self._control("scf.while", [t.value for t in state], state)
         for region in loop.regions:
             region.blocks.append(*(t.value.type for t in state), arg_locs=[self.location] * len(state))

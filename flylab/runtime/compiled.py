@@ -20,7 +20,7 @@ from flylab.dtypes import DType
 from flylab.errors import Check
 from flylab.expr.lines import Line
 from flylab.passes import pipeline
-from flylab.passes.host import Step
+from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
 from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
@@ -31,13 +31,13 @@ _dumped: set[Path] = set()
 
 @dataclass
 class Compiled:
-    """What one compilation gives. `launches` is what the launcher does on the host; the texts are made when asked."""
+    """What one compilation gives. `host` is what the launcher does on the host; the texts are made when asked."""
 
     launcher: TracedFunction
     target: Target
     opt_level: int
     arguments: list[HostArgument]
-    launches: list[Step]
+    host: HostProgram
     functions: dict[str, TracedFunction]
     """Kernel symbol -> the kernel."""
     operand_types: dict[str, list[DType | None]]
@@ -158,7 +158,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced = trace(launcher, arguments, target)
         # The passes get a copy: a value of MLIR that the user kept must not dangle.
         module = traced.module.operation.clone()
-        launches = pipeline.run(module, target)
+        host = pipeline.run(module, target)
         text = llvm_ir.translate(module)
     code = amdgpu.optimise(text, target, opt_level)
     functions: dict[str, TracedFunction] = dict(traced.kernels)
@@ -167,7 +167,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         target,
         opt_level,
         arguments,
-        launches,
+        host,
         functions,
         traced.operand_types,
         traced.blocks,

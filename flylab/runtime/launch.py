@@ -115,30 +115,30 @@ def _dump(made: Compiled) -> None:
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
     values = [value for b in bound for value in b.operands()]
+    values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
-    for launch in compiled.launches:
-        if isinstance(launch, HostCheck):
-            if not launch.condition(values)[0]:
-                raise compiled.checks[""][launch.number].failed()
+    for step in compiled.host.steps(values):
+        if isinstance(step, HostCheck):
+            if not step.holds:
+                raise compiled.checks[""][step.number].failed()
             continue
-        if isinstance(launch, HostLine):
-            words = [word & 0xFFFFFFFF for word in launch.words(values)]
-            print(compiled.lines[None][launch.site].filled(words), end="")
+        if isinstance(step, HostLine):
+            words = [word & 0xFFFFFFFF for word in step.words]
+            print(compiled.lines[None][step.site].filled(words), end="")
             continue
         try:
-            reports.append(_launch(compiled, launch, values, memories))
+            reports.append(_launch(compiled, step, memories))
         except FlylabError as error:
-            raise error.at(error.where or compiled.launch_line(launch.kernel)) from error.__cause__
+            raise error.at(error.where or compiled.launch_line(step.kernel)) from error.__cause__
     return Run(device, compiled, tuple(reports))
 
 
-def _launch(compiled: Compiled, launch: Launch, values: list[Any], memories: list[Memory]) -> Any:
+def _launch(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+    grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer() if launch.prints else None
-    extents = launch.extents(values)
-    grid, block = extents[:3], extents[3:]
     _check_extents(compiled, launch.kernel, grid, block)
-    kernarg = _pack(compiled, launch, launch.operands([*values, buffer.address] if buffer else values))
+    kernarg = _pack(compiled, launch, buffer.address if buffer else 0)
     lines = compiled.lines[launch.kernel]
     try:
         report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
@@ -180,12 +180,17 @@ def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block
         )
 
 
-def _pack(compiled: Compiled, launch: Launch, operands: tuple[Any, ...]) -> bytes:
-    """The kernel-argument bytes, laid out as the code object's metadata says."""
-    kernel = launch.kernel
+def _pack(compiled: Compiled, launch: Launch, printed: int) -> bytes:
+    """The kernel-argument bytes, laid out as the code object's metadata says.
+
+    A kernel that prints gets the address `printed` for the launcher's last argument, which it passes on.
+    """
+    kernel, operands = launch.kernel, launch.operands
     info = compiled.isa.kernels[kernel]
     slots = [a for a in info.args if not a.hidden]
-    kinds = compiled.operand_types[kernel] + [None] * launch.prints
+    kinds = compiled.operand_types[kernel]
+    if launch.prints:
+        kinds, operands = [*kinds, None], (*operands[:-1], printed)
     if len(slots) != len(operands):
         raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
     packed = bytearray(info.kernarg_size)

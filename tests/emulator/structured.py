@@ -40,6 +40,7 @@ class RandomProgram:
             self.store_element(self.let(f"add i32 0, {n}"), "i32", str(n * 77))
         for n, (variable, width) in enumerate(self.variables.items()):
             self.store(variable, self.resized(("%x", "%y", "%n")[n % 3], 64, width))
+        self.add("%nothing = lshr i64 %n, 40")
         self.block(depth)
         total = "0"
         for variable, width in self.variables.items():
@@ -126,6 +127,10 @@ class RandomProgram:
         elif "div" in operation or "rem" in operation:
             # Odd and not negative: no division by zero, and none that overflows.
             b = self.let(f"or i{width} {self.let(f'lshr i{width} {b}, 1')}, 1")
+            if operation[0] == "u":
+                # LLVM 22 at -O0 divides a number that it sees sign-extended as one of 24 bits, with a wrong result:
+                # so the bits of an argument that is small are mixed in, which it cannot know to be 0.
+                a = self.let(f"xor i{width} {a}, {self.resized('%nothing', 64, width)}")
         self.store(variable, self.let(f"{operation} i{width} {a}, {b}"))
 
     def table(self) -> None:

@@ -99,3 +99,46 @@ def test_private_memory_has_a_limit() -> None:
     device = Program.from_assembly(assembly("  s_endpgm", private_segment_fixed_size=1 << 24))
     with pytest.raises(DeviceError, match="a block of 64 threads with 16777216 bytes of private memory each takes"):
         device.launch(grid=1, block=64, args=[np.zeros(64, np.uint32)])
+
+
+FAR = """
+  s_load_dwordx2 s[6:7], s[0:1], 0x0
+  s_mov_b32 s4, 0
+  v_mov_b32_e32 v1, 0
+.LBB0_1:
+  s_cmp_eq_u32 s4, 5
+  s_cbranch_scc0 .LBB0_2
+  s_getpc_b64 s[98:99]
+.Lpost_getpc1:
+  s_add_u32 s98, s98, (.LBB0_4-.Lpost_getpc1)&4294967295
+  s_addc_u32 s99, s99, (.LBB0_4-.Lpost_getpc1)>>32
+  s_setpc_b64 s[98:99]
+.LBB0_2:
+  s_add_i32 s4, s4, 1
+  v_add_u32_e32 v1, s4, v1
+  s_getpc_b64 s[98:99]
+.Lpost_getpc0:
+  s_add_u32 s98, s98, (.LBB0_1-.Lpost_getpc0)&4294967295
+  s_addc_u32 s99, s99, (.LBB0_1-.Lpost_getpc0)>>32
+  s_setpc_b64 s[98:99]
+.LBB0_4:
+  v_lshlrev_b32_e32 v0, 2, v0
+  global_store_dword v0, v1, s[6:7]
+  s_endpgm"""
+
+
+def test_jumps_by_computed_addresses() -> None:
+    """A branch reaches 128 KB of code; for more LLVM computes the address to jump to, as here forward and backward."""
+    found = np.zeros(64, np.uint32)
+    report = Program.from_assembly(assembly(FAR)).launch(grid=1, block=64, args=[found])
+    assert found.tolist() == [1 + 2 + 3 + 4 + 5] * 64
+    # Counted: the start, five turns through both branches and the jump back, the last through the jump out, the end.
+    assert report.instructions == 3 + 5 * (2 + 6) + 6 + 3
+
+
+@pytest.mark.parametrize("address", ["s_mov_b64 s[4:5], 64", "s_getpc_b64 s[4:5]\n  s_add_u32 s4, s4, 4",
+                                     "s_getpc_b64 s[4:5]\n  s_add_u32 s4, s4, 0x10000\n  s_addc_u32 s5, s5, 0"])
+def test_a_jump_to_nowhere(address: str) -> None:
+    device = Program.from_assembly(assembly(f"  {address}\n  s_setpc_b64 s[4:5]\n  s_endpgm"))
+    with pytest.raises(DeviceError, match="a jump to an address that is no instruction"):
+        device.launch(grid=1, block=64, args=[np.zeros(64, np.uint32)])

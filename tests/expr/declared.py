@@ -1,4 +1,4 @@
-"""Random struct declarations in three languages at once: flylab's, ctypes's and numpy's."""
+"""Structs for the tests: two of every kind of field, and random ones in flylab's, ctypes's and numpy's language."""
 
 from __future__ import annotations
 
@@ -10,6 +10,25 @@ import numpy as np
 from hypothesis import strategies as st
 
 import flylab.expr as fx
+
+
+@fx.struct
+class Inner:
+    half: fx.Float16
+    good: fx.Boolean
+    count: fx.Int64
+
+
+@fx.struct
+class Item:
+    flag: fx.Boolean
+    scale: fx.Float64
+    row: fx.Array[fx.Float32, 3]
+    tiny: fx.Int8
+    parts: fx.Array[Inner, 2]
+    marks: fx.Array[fx.Boolean, 3]
+    wide: fx.Uint16 = 7
+
 
 # What flylab, ctypes and numpy call one number format.
 NUMBERS = {

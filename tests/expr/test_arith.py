@@ -15,7 +15,7 @@ import flylab.expr as fx
 from flylab.errors import FlylabError, NotSupportedError, TraceError
 from flylab.expr import arith
 from tests.expr.vectors import CHIPS, bits, quietly, rows_on_device, sample
-from tests.samples import compile_body, on_device
+from tests.samples import compile_body, kernel_of, on_device
 
 SIGNED = {"eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le, "sgt": operator.gt,
           "sge": operator.ge}
@@ -203,6 +203,19 @@ def test_what_arith_refuses(expression: str) -> None:
     error = caught.value
     assert message in error.message and hint in (error.hint or "")
     assert error.where is not None and error.where.line == 5
+
+
+def test_raw_coordinates_tensors_and_pointers() -> None:
+    a = np.arange(64, dtype=np.float32)
+    kernel_of("""
+        i = fx.thread_idx.x.value
+        v = A.load()
+        tensor, pointer = fx.as_dsl_value(A.value), fx.as_dsl_value(fx.get_iter(A).value)
+        assert isinstance(tensor, fx.Tensor) and isinstance(pointer, fx.Pointer)
+        assert fx.as_ir_value(tensor) == A.value and fx.as_ir_value(pointer) == pointer.value
+        A[i] = v[i] * 2.0 + tensor[i] + pointer[i]
+    """)["launch"](a)
+    assert np.array_equal(a, np.arange(64) * 4.0)
 
 
 def test_types_and_scopes_need_a_kernel() -> None:

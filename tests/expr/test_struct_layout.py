@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from typing import Any, ClassVar
 
 import numpy as np
@@ -308,7 +310,15 @@ def test_sizes_of_what_has_none():
             question(int)
 
 
-def test_without_mlir_and_numpy_types():
-    """A dtype of numpy is the oracle above and no type of a field."""
-    with pytest.raises(TraceError, match="has no place in memory"):
+def test_a_dtype_of_numpy_is_no_field():
+    with pytest.raises(TraceError, match="is float32, which has no place in memory"):
         fx.Array[np.float32, 4]
+
+
+def test_layouts_need_no_mlir():
+    text = ("import sys; sys.modules['mlir'] = sys.modules['llvmlite'] = None\n"
+            "import flylab.expr as fx\n"
+            "@fx.struct\nclass S:\n    a: fx.Int8\n    b: fx.Array[fx.Float64, 2] = [1, 2]\n"
+            "print(S.size, S.offsetof('b[1]'), S(3).replace(a=4), S.table.rows[1])")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert done.stdout == "24 16 S(a=Int8(4), b=(Float64(1.0), Float64(2.0))) (1, 7, 1, '', 'padding')\n", done.stderr

@@ -79,6 +79,22 @@ def test_elements_of_formats_below_a_byte_and_of_booleans() -> None:
     assert np.array_equal(got[:, 3:], packed)
 
 
+def test_elements_of_small_floats() -> None:
+    a = sample(fx.Uint8, (64, 8), 9)
+    places = np.arange(64, dtype=np.int32) % 8
+
+    def mine(v: Any, i: Any) -> list[Any]:
+        eight, four = v.bitcast(fx.Float8E4M3FN), v.bitcast(fx.Float4E2M1FN)
+        changed = eight.with_element(i, eight[0]).bitcast(fx.Uint8)
+        return [eight[i].bitcast(fx.Uint8), four[2 * i].bitcast(fx.Int4).to(fx.Uint8) & 15, changed]
+
+    got = rows_on_device(mine, a, places, out=np.uint8, columns=10)
+    row = np.arange(64)
+    assert np.array_equal(got[:, 0], a[row, places]) and np.array_equal(got[:, 1], a[row, places] & 15)
+    a[row, places] = a[:, 0]
+    assert np.array_equal(got[:, 2:], a)
+
+
 def test_a_place_that_is_known_to_be_in_range_costs_no_check() -> None:
     """31 choices for 32 elements, whatever the threads agree on; the number is bounded by its mask."""
     body = "t = fx.thread_idx.x\nv = A.load()[0:32]\nA[t] = v[t & 31]"

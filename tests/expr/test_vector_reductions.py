@@ -74,3 +74,19 @@ def test_booleans_any_all_and_counts() -> None:
     got = rows_on_device(mine, a, out=np.int32, columns=6)
     count = a.sum(1)
     assert np.array_equal(got, np.stack([count > 0, count == 4, count % 2, count == 0, count, count > 0], 1))
+
+
+@named("chip", CHIPS)
+def test_zero_is_above_negative_zero(chip: str) -> None:
+    """In every largest and smallest, as for known numbers: MLIR's maximumf says so, numpy does not."""
+    a = np.array([[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [0.0, 0.0]], np.float32)
+    by = [(fx.max, "MAX"), (fx.min, "MIN"), (fx.maxnumf, "MAXNUM"), (fx.minnumf, "MINNUM")]
+    got = rows_on_device(
+        lambda v: [x for rule, name in by for x in (v.reduce(name), rule(v[0], v[1]))],
+        a, out=np.float32, columns=8, chip=chip,
+    )  # fmt: skip
+    for row, numbers in zip(got, a, strict=True):
+        x, y = (fx.Float32(float(n)) for n in numbers)
+        known = [np.signbit(rule(x, y).value) for rule, _ in by for _ in range(2)]
+        assert np.signbit(row).tolist() == known
+    assert np.signbit(got[:, ::2]).tolist() == [[False, True] * 2] * 2 + [[True] * 4, [False] * 4]

@@ -11,6 +11,7 @@ import pytest
 
 import flylab.expr as fx
 from flylab.errors import TraceError
+from flylab.expr.promotion import promote
 from tests.expr.vectors import CHIPS, FLOATS, INTEGERS, bits, quietly, rows_on_device, sample
 from tests.samples import compile_body
 
@@ -81,6 +82,33 @@ def test_a_vector_with_a_number_of_the_device(cls: Any) -> None:
     expected += quietly(lambda: [a <= column, 0 * (a == a)])
     for i, each in enumerate(expected):
         assert np.array_equal(bits(got[:, 4 * i : 4 * i + 4]), bits(np.asarray(each).astype(a.dtype))), i
+
+
+@named("cls", [*INTEGERS, *FLOATS], **by_name)
+def test_l18_the_format_of_a_mixed_operation_is_the_tables(cls: Any) -> None:
+    """L18: vector with number, number with vector, vector with vector, literal on either side: one table for all."""
+    a, x = np.full((64, 2), 3, cls.dtype.to_numpy()), np.full(64, 5, cls.dtype.to_numpy())
+    kinds = [*INTEGERS, *FLOATS]
+
+    def mine(v: Any, s: Any) -> list[Any]:
+        made = []
+        for kind in kinds:
+            common = promote(cls.dtype, kind.dtype)
+            mixed = [v - s.to(kind), s.to(kind) - v, v - v.to(kind), v.to(kind) + v, s.to(kind) * v]
+            assert all(m.dtype.dtype == common for m in mixed), (cls, kind)
+            made += [m.to(fx.Float32)[1] for m in mixed]
+        literals = [v + 1, 1 - v, v * 1.5, 1.5 * v, True + v]
+        float_literal = cls if cls.dtype.is_float else fx.Float32
+        assert [m.dtype for m in literals] == [cls, cls, float_literal, float_literal, cls]
+        return [*made, *[m.to(fx.Float32)[0] for m in literals]]
+
+    got = rows_on_device(mine, a, x, out=np.float32, columns=5 * len(kinds) + 5)[0].tolist()
+    for i, kind in enumerate(kinds):
+        common = promote(cls.dtype, kind.dtype)
+        below = -2.0 if common.signed else float(np.float32(2**common.bits - 2))
+        assert got[5 * i : 5 * i + 5] == [below, 2.0, 0.0, 6.0, 15.0], kind
+    below = -2.0 if cls.dtype.signed else float(np.float32(2**cls.dtype.bits - 2))
+    assert got[-5:] == [4.0, below, 4.5, 4.5, 4.0]
 
 
 @named("source", [fx.Int8, fx.Uint16, fx.Int32, fx.Uint64, *FLOATS], **by_name)
@@ -167,6 +195,11 @@ REFUSED = {
     "v['a']": ("['a'] of 'v'", "index it by an integer"),
     "v[A[0]]": ("a Float32 as an index", "convert it: fx.Int32(x)"),
     "v[1:1]": ("an empty slice of 'v'", "it has elements 0 to 3"),
+    "v[::0]": ("'v'[slice(None, None, 0)]: slice step cannot be zero", "v[0:4]"),
+    "v[0.5:2]": ("slice indices must be integers", "v[0:4]"),
+    "v[fx.thread_idx.x:4]": ("only known on the device", "fx.Constexpr"),
+    "v.shuffle(v, [0.5])": ("shuffle mask [0.5]: 'float' object", "give a list of known integers"),
+    "v.shuffle(v, 3)": ("shuffle mask 3: 'int' object", "give a list of known integers"),
     "v.with_element(4, 1.0)": ("index 4 of 'v'", "4 is not in -4 to 3"),
     "v.shuffle(v, [0, 8])": ("[0, 8]: 8 is no place in 4 + 4 elements", "those of the second vector from 4 on"),
     "v.shuffle(v, [-1])": ("-1 is no place", "the places are 0 to 7"),

@@ -87,7 +87,7 @@ ROWS = (
         (ERFC_END - ERFC_CENTER) / (ERFC_END + ERFC_CENTER), 12, 33.9),
 )
 
-HEADER = '''"""The polynomials of the recipes, lowest coefficient first; `tests/mathlib/fit.py` made them and says of what."""
+HEADER = '''"""The polynomials of the recipes, lowest coefficient first. `tests/mathlib/fit.py` made them."""
 
 from __future__ import annotations
 '''

@@ -20,8 +20,9 @@ CHIPS = ("gfx942", "gfx950")
 FORMATS: dict[str, Any] = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 # Mantissa bits with the leading one, and the exponents of the smallest denormal and of what is just too large.
 SHAPES = {"f32": (24, -149, 128), "f16": (11, -24, 16), "bf16": (8, -133, 128)}
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 2.5, math.inf, -math.inf, math.nan, 2.0**-149, -(2.0**-149),
-           2.0**-126, 1e-40, 65504.0, 3.4028234663852886e38, -3.4028234663852886e38, 1e10, 16777216.0, 16777218.0, 1e22]
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 2.5, math.inf, -math.inf, math.nan, 2.0**-149,
+           -(2.0**-149), 2.0**-126, 1e-40, 65504.0, 3.4028234663852886e38,
+           -3.4028234663852886e38, 1e10, 16777216.0, 16777218.0, 1e22]
 
 _erf, _erfc = (np.vectorize(f, otypes=[float]) for f in (math.erf, math.erfc))
 EXACT: dict[str, Callable[..., Any]] = {

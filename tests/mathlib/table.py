@@ -80,8 +80,8 @@ def short_row(name: str, count: int = COUNT) -> str:
     row = APPROXIMATE[name]
     unit = "" if row.absolute else " ulp"
     worst = max(measure_approximation(name, count, step) for step in (-1, 0, 1))
-    arguments = f"{row.low:.4g} to {row.high:.4g}"
-    return f"| {name} | {arguments} | {row.bound:g}{unit} | {worst:.3g}{unit} | {instructions(name, CHIPS[0], 'afn')} |\n"
+    cells = [name, f"{row.low:.4g} to {row.high:.4g}", f"{row.bound:g}{unit}", f"{worst:.3g}{unit}"]
+    return "| " + " | ".join([*cells, str(instructions(name, CHIPS[0], "afn"))]) + " |\n"
 
 
 def page() -> str:

@@ -1,4 +1,4 @@
-"""What `fx.math` promises, measured on the software device of both chips; and the page of the table against the rows."""
+"""What `fx.math` promises, measured on the software device of both chips, and the page of the table."""
 
 from __future__ import annotations
 

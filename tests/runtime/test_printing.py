@@ -112,6 +112,28 @@ def test_lanes_that_do_not_come_here_print_nothing(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == expected
 
 
+def test_a_loop_of_each_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    """As often as the thread says: its lines stay together, whatever the others of its wave do meanwhile."""
+    from mlir import ir
+
+    @flyc.kernel
+    def k():
+        t = fx.thread_idx.x
+        bounds = [number.ir_value() for number in (fx.Int32(0), t % 5, fx.Int32(1))]
+        loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
+        body = loop.regions[0].blocks.append(ir.IntegerType.get_signless(32))
+        with ir.InsertionPoint(body):
+            printf("{} round {}", t, fx.Int32(body.arguments[0]))
+            ir.Operation.create("scf.yield")
+
+    @flyc.jit
+    def launch():
+        k().launch(grid=1, block=130)
+
+    launch()
+    assert capsys.readouterr().out == "".join(f"{t} round {i}\n" for t in range(130) for i in range(t % 5))
+
+
 @flyc.kernel
 def scale(A: fx.Tensor, factor: fx.Float32):
     A[fx.thread_idx.x] = A[fx.thread_idx.x] * factor
