@@ -22,7 +22,7 @@ from flylab.compiler.control.hooks import Hooks
 from flylab.compiler.source import Source, read
 from flylab.compiler.syntax.exits import HOOK
 from flylab.compiler.syntax.hooking import Hooking, Site
-from flylab.compiler.syntax.names import mark_comprehensions
+from flylab.compiler.syntax.names import children, mark_comprehensions
 from flylab.compiler.users import is_library
 from flylab.errors import TraceError
 from flylab.expr.helpers import REWRITTEN, UNREAD
@@ -91,7 +91,7 @@ def _first_return(tree: ast.FunctionDef, source: Source) -> SourceLine | None:
         if isinstance(node, ast.Return) and node.value is not None:
             found.append(node)
         if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            todo.extend(ast.iter_child_nodes(node))
+            todo.extend(children(node))
     if not found:
         return None
     first = min(found, key=lambda node: node.lineno)
@@ -173,13 +173,13 @@ def callee(function: Any) -> Any:
 def _constructor(kind: type) -> Any:
     """What makes an object of a class: with a rewritten `__init__`, where it has one of the user's and nothing else."""
     init = kind.__init__  # type: ignore[misc]
-    ordinary = type(kind).__call__ is type.__call__ and kind.__new__ is object.__new__
+    ordinary = type(kind) is type and "__new__" not in {n for c in kind.__mro__[:-1] for n in vars(c)}
     inner = callee(init) if ordinary and isinstance(init, types.FunctionType) else init
     if inner is init:
         return kind
 
     def made(*args: Any, **named: Any) -> Any:
-        new = kind.__new__(kind)
+        new: Any = object.__new__(kind)
         inner(new, *args, **named)
         return new
 

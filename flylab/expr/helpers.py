@@ -1,4 +1,4 @@
-"""Functions of the user's that Python runs as they are: their branches are Python's, which an error there has to say."""
+"""Functions of the user's that Python runs as they are: their branches are Python's, as an error there has to say."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def why_pythons() -> tuple[str, str] | None:
     if id(code) in UNREAD:
         return UNREAD[id(code)][1], "define it in a file or a notebook cell; for exec, register it in linecache.cache"
     if code.co_name == "<lambda>":
-        return "this lambda is not written in a kernel, so its choices are Python's", "write it as a function, with `def`"
+        message = "this lambda is not written in a kernel, so its choices are Python's"
+        return message, "write it as a function, with `def`"
     return (f"Python calls '{code.co_name}', so its branches are Python's",
             "call a function or a method in the kernel instead: these have the device's branches")

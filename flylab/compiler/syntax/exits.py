@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from flylab.compiler.syntax.names import SCOPES
+from flylab.compiler.syntax.names import SCOPES, children
 
 HOOK = "__flylab__"
 RETURNED, RESULT, HOME = "__returned__", "__result__", "__home__"
@@ -41,11 +41,16 @@ def placed(statements: Iterable[ast.stmt], like: ast.AST) -> list[ast.stmt]:
 
 def place(made: Any, like: ast.AST) -> Any:
     """A statement or an expression of ours, at the place of the user's that it stands for."""
-    for node in ast.walk(made):
+    todo: list[ast.AST] = [made]
+    while todo:
+        node = todo.pop()
         if isinstance(node, (ast.stmt, ast.expr)) and not hasattr(node, "lineno"):
             ast.copy_location(node, like)
             if isinstance(node, ast.Attribute):  # Python places a call of a method where its name ends
                 node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+        elif node is not made and isinstance(node, (ast.stmt, ast.expr)):
+            continue  # the user's own, placed as all that is in it
+        todo += children(node)
     return made
 
 
@@ -179,7 +184,7 @@ def _all_exits(node: ast.AST) -> Iterator[Exit]:
     if isinstance(node, Exit):
         yield node
     elif not isinstance(node, SCOPES):
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             yield from _all_exits(child)
 
 
@@ -192,7 +197,7 @@ def _exits(node: ast.AST) -> Iterator[Exit]:
     elif isinstance(node, Exit):
         yield node
     elif not isinstance(node, SCOPES):
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             yield from _exits(child)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from flylab.compiler.source import Source
 from flylab.compiler.syntax.exits import Exits, assign, hook, load, place, placed
 from flylab.compiler.syntax.liveness import Liveness, Names
-from flylab.compiler.syntax.names import bindings, inside, parameters, rebound_below
+from flylab.compiler.syntax.names import bindings, inside, parameters, rebound_below, walk
 from flylab.errors import NotSupportedError, TraceError
 from flylab.places import SourceLine
 
@@ -188,7 +188,7 @@ class Hooking(ast.NodeTransformer):
         return [*placed(made, node), *self.block(node.orelse)]
 
     def visit_For(self, node: ast.For) -> Any:
-        targets = frozenset(n.id for n in ast.walk(node.target) if isinstance(n, ast.Name))
+        targets = frozenset(n.id for n in walk(node.target) if isinstance(n, ast.Name))
         results = self._yields(node)
         number = self.site("for", node, node.body, targets)
         site = self.sites[number]
@@ -228,7 +228,7 @@ class Hooking(ast.NodeTransformer):
         is_carrying = isinstance(call, ast.Call) and any(k.arg == "init" for k in call.keywords)
         if not is_carrying:
             return None
-        if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(node)):
+        if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in walk(node)):
             raise NotSupportedError(
                 "`break`, `continue` or `return` in a loop with init=: what it carries would have no value",
                 where=self.where(node.iter),
@@ -373,4 +373,4 @@ def _later(value: ast.expr) -> ast.expr:
 
 
 def _walrus(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+    return any(isinstance(n, ast.NamedExpr) for n in walk(node))

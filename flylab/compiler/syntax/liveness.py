@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from flylab.compiler.syntax.names import captured, declared, inside, reads
+from flylab.compiler.syntax.names import captured, declared, inside, reads, walk
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -77,7 +77,7 @@ class Liveness:
             body = self._block(node.body, head)
             self._loops.pop()
             if isinstance(node, ast.For):
-                body -= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+                body -= {n.id for n in walk(node.target) if isinstance(n, ast.Name)}
             head = behind | body | (frozenset(reads(node.test)) if isinstance(node, ast.While) else NONE)
             if head <= before:
                 break

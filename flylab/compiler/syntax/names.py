@@ -10,28 +10,56 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
+PASSED = frozenset({"ctx", "op", "ops", "type_comment", "type_ignores"})
+"""The fields of nodes that name nothing."""
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The statements, expressions and their parts right below a node, in their order."""
+    found: list[ast.AST] = []
+    for field in node._fields:
+        if field not in PASSED:
+            value = getattr(node, field, None)
+            if type(value) is list:
+                found += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
+
+
+def walk(*nodes: ast.AST) -> Iterator[ast.AST]:
+    """The nodes and all below them: `ast.walk`, but for what names nothing, which is half of them."""
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += children(node)
+
+
 def inside(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below one that belong to its own scope; of a nested scope only what is evaluated outside of it."""
-    for child in ast.iter_child_nodes(node):
+    todo = children(node)
+    while todo:
+        child = todo.pop()
         yield child
-        yield from outer_part(child) if isinstance(child, SCOPES) else inside(child)
+        todo += outer_part(child) if isinstance(child, SCOPES) else children(child)
 
 
-def outer_part(scope: ast.AST) -> Iterator[ast.AST]:
+def outer_part(scope: ast.AST) -> list[ast.AST]:
     """What of a nested function or class is evaluated where it is defined: decorators, defaults, bases."""
     parts: list[ast.AST] = [*getattr(scope, "decorator_list", ()), *getattr(scope, "bases", ())]
     if isinstance(scope, Function):
         parts += [d for d in (*scope.args.defaults, *scope.args.kw_defaults) if d is not None]
-    for part in parts:
-        yield part
-        yield from inside(part)
+    return parts
 
 
 def bindings(statements: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
     """The names that statements bind in their own scope, each with its line: assignments, loop targets, imports."""
-    for statement in statements:
-        for node in (statement, *inside(statement)):
-            yield from _bound_by(node)
+    todo = list(statements)
+    while todo:
+        node = todo.pop()
+        yield from _bound_by(node)
+        todo += outer_part(node) if isinstance(node, SCOPES) else children(node)
 
 
 def _bound_by(node: ast.AST) -> Iterator[tuple[str, int]]:
@@ -47,10 +75,10 @@ def _bound_by(node: ast.AST) -> Iterator[tuple[str, int]]:
 
 def mark_comprehensions(tree: ast.AST) -> None:
     """Note the targets of comprehensions, whose names are their own."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, COMPREHENSIONS):
             for generator in node.generators:
-                for target in ast.walk(generator.target):
+                for target in walk(generator.target):
                     if isinstance(target, ast.Name):
                         target.is_of_comprehension = True  # type: ignore[attr-defined]
 
@@ -65,7 +93,7 @@ def reads(*nodes: ast.AST | None) -> set[str]:
         n.id
         for node in nodes
         if node is not None
-        for n in ast.walk(node)
+        for n in walk(node)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     }
 
@@ -75,8 +103,8 @@ def captured(function: ast.AST) -> set[str]:
     found: set[str] = set()
     for node in inside(function):
         if isinstance(node, SCOPES):
-            found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-            found |= declared(ast.walk(node), ast.Nonlocal)
+            found |= {n.id for n in walk(node) if isinstance(n, ast.Name)}
+            found |= declared(walk(node), ast.Nonlocal)
     return found
 
 
@@ -91,7 +119,7 @@ def rebound_below(function: ast.AST) -> set[str]:
         name
         for node in inside(function)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        for name in declared(ast.walk(node), ast.Nonlocal)
+        for name in declared(walk(node), ast.Nonlocal)
     }
 
 
