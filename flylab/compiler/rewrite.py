@@ -9,6 +9,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from flylab.compiler.syntax.hooking import Hooking, Site
 from flylab.compiler.syntax.names import mark_comprehensions
 from flylab.compiler.users import is_library
 from flylab.errors import TraceError
-from flylab.expr.helpers import UNREAD
+from flylab.expr.helpers import REWRITTEN, UNREAD
 from flylab.passes.recording import lines_of
 from flylab.places import SourceLine
 
@@ -143,6 +144,7 @@ def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
 def _note(code: types.CodeType) -> None:
     """Note a rewritten function, and those nested in it: they stay as they are."""
     _codes[id(code)] = code, None
+    REWRITTEN[id(code)] = code
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             _note(inner)
@@ -156,11 +158,32 @@ def callee(function: Any) -> Any:
     if isinstance(function, types.MethodType):
         inner = callee(function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
+    if isinstance(function, functools.partial):
+        inner = callee(function.func)
+        return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+    if isinstance(function, type):
+        return _constructor(function)
     called = vars(type(function)).get("__call__")
     if isinstance(called, types.FunctionType):
         inner = callee(called)
         return function if inner is called else types.MethodType(inner, function)
     return function
+
+
+def _constructor(kind: type) -> Any:
+    """What makes an object of a class: with a rewritten `__init__`, where it has one of the user's and nothing else."""
+    init = kind.__init__  # type: ignore[misc]
+    ordinary = type(kind).__call__ is type.__call__ and kind.__new__ is object.__new__
+    inner = callee(init) if ordinary and isinstance(init, types.FunctionType) else init
+    if inner is init:
+        return kind
+
+    def made(*args: Any, **named: Any) -> Any:
+        new = kind.__new__(kind)
+        inner(new, *args, **named)
+        return new
+
+    return made
 
 
 def _code_of(function: types.FunctionType) -> Code | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from flylab.expr.struct import Laid
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Constexpr, Stream
 from flylab.layout import ComposedLayout, Layout
-from flylab.places import SourceLine
+from flylab.places import SourceLine, user_frame
 
 TENSOR, NUMBER, CONSTEXPR, STREAM, INFERRED = "tensor", "number", "constexpr", "stream", "inferred"
 STRUCT = "struct"
@@ -128,10 +129,9 @@ class Signature:
 
     def _evaluate(self, text: str, name: str) -> Any:
         """An annotation that is a string: `from __future__ import annotations`, or quoted."""
-        cells = zip(self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True)
+        written: Any = inspect.unwrap(self.function)  # not a decorator's wrapper, which may stand in another file
         try:
-            names = {n: c.cell_contents for n, c in cells}
-            return eval(text, self.function.__globals__, names)
+            return eval(text, written.__globals__, _names_around(written))
         except Exception as error:
             raise TraceError(
                 f"the annotation '{text}' of parameter '{name}' cannot be resolved ({error})",
@@ -158,3 +158,15 @@ class Signature:
             ) from None
         bound.apply_defaults()
         return bound.arguments
+
+
+def _names_around(function: Any) -> dict[str, Any]:
+    """The variables of the functions around one, which a quoted annotation may name: where it is being defined, also
+    those that it does not use."""
+    frame, names = user_frame(), {}
+    if frame is not None and any(constant is function.__code__ for constant in frame.f_code.co_consts):
+        names = dict(frame.f_locals)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # it has no value yet
+            names[name] = cell.cell_contents
+    return names

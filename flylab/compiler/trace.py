@@ -286,5 +286,12 @@ def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
             result = running.run(launcher)
         except FlylabError as error:
             raise error.at(of_traceback(error.__traceback__)) from error.__cause__
+        except RecursionError as error:
+            where = of_traceback(error.__traceback__)
+            raise TraceError(
+                f"'{where.function if where else launcher.name}' calls itself without an end while it is traced",
+                where=where,
+                hint="both arms of a runtime `if` are traced: recurse over a number that Python knows, or write a loop",
+            ) from None
     result.module.operation.verify()
     return result

@@ -15,6 +15,7 @@ from flylab.expr import arithmetic, folding
 from flylab.expr.bits import of_bits, to_bits
 from flylab.expr.conversion import convert
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.helpers import why_pythons
 from flylab.expr.location import name_of, warn_deprecated
 from flylab.expr.operators import install
 from flylab.expr.promotion import integer_range, literal, plain, promote
@@ -111,7 +112,8 @@ class Numeric(Owned):
         cls = numeric_class(target)
         if cls.dtype.bits != self.dtype.bits:
             raise TraceError(
-                f"bitcast of {self.dtype} ({self.dtype.bits} bits) to {cls.dtype} ({cls.dtype.bits} bits)",
+                f"bitcast of {name_of(self, 'a number')}, {self.dtype} of {self.dtype.bits} bits, "
+                f"to {cls.dtype} of {cls.dtype.bits} bits",
                 hint="the widths must agree; .to(...) converts the value",
             )
         if self.is_static:
@@ -129,8 +131,10 @@ class Numeric(Owned):
         hint = "make it an fx.Constexpr parameter, or compute with it instead of asking for its value"
         if self.dtype.kind == BOOL:
             hint = "choose with cond.select(a, b), fx.max or fx.min; or compare fx.Constexpr values"
+        why, hint = why_pythons() or ("", hint)
         raise TraceError(
-            f"{name_of(self, 'this ' + str(self.dtype))} is only known on the device, and Python needs it now ({use})",
+            f"{name_of(self, 'this ' + str(self.dtype))} is only known on the device, and Python needs it now ({use})"
+            + (why and f": {why}"),
             hint=hint,
         )
 
@@ -148,7 +152,8 @@ class Numeric(Owned):
     def __bool__(self) -> bool:
         return bool(self._known("as a condition"))
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return hash(self._known("as an item of a set, or a key of a dict"))
 
     def __format__(self, spec: str) -> str:
         return format(self._known("in a format string"), spec) if spec else str(self)

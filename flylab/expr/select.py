@@ -7,6 +7,7 @@ from typing import Any
 from flylab.dtypes import BOOL
 from flylab.errors import TraceError
 from flylab.expr import arithmetic
+from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, binary, unify
 from flylab.expr.raw import typed
 from flylab.expr.vector import Vector
@@ -23,7 +24,8 @@ def select(condition: Any, if_true: Any, if_false: Any) -> Any:
     chosen = as_numeric(condition)
     if chosen.dtype.kind != BOOL:
         raise TraceError(
-            f"select on {chosen.dtype}: the condition must be a Boolean", hint="compare it: select(x != 0, a, b)"
+            f"select by {name_of(condition, 'a number')}, a {chosen.dtype}: the condition must be a Boolean",
+            hint="compare it: (x != 0).select(a, b)",
         )
     x, y, dtype = unify(if_true, if_false)
     if chosen.is_static:
@@ -66,6 +68,18 @@ def minnumf(a: Any, b: Any) -> Any:
     return fold("minnum", (a, b))
 
 
+def _kind(value: Any) -> str:
+    """The format of a number or of a vector's elements, for an error; of anything else, its Python type."""
+    dtype = getattr(value, "dtype", None)
+    return str(getattr(dtype, "dtype", dtype) or type(value).__name__)
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, Vector):
+        value = value.dtype
+    return not value.dtype.is_float if hasattr(value, "dtype") else isinstance(value, int)
+
+
 def ceildiv(count: Any, size: Any) -> Any:
     """The quotient of two integers, or vectors of them, rounded up; Python integers give a Python integer.
 
@@ -77,7 +91,8 @@ def ceildiv(count: Any, size: Any) -> Any:
         if size == 0:
             raise TraceError(f"ceildiv({count}, 0)", hint="check the divisor first")
         return -(-count // size)
-    if not any(isinstance(v, (Numeric, Vector)) for v in (count, size)):
-        raise TraceError(f"ceildiv of {type(count).__name__} and {type(size).__name__}", hint="give integers")
+    if not all(map(_is_integer, (count, size))):
+        shown = " and ".join(name_of(v, repr(v)) + f" ({_kind(v)})" for v in (count, size))
+        raise TraceError(f"ceildiv of {shown}", hint="give integers, or vectors of them: x.to(fx.Int32)")
     quotient, rest = count // size, count % size
     return quotient + (rest != 0).to(quotient.dtype if isinstance(quotient, Vector) else type(quotient))

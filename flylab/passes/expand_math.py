@@ -26,20 +26,21 @@ class ExpandMath(Pass):
 
     def run(self, module: Any) -> None:
         """Replace each function in kernels, in program order."""
-        for op in operations(module.operation):
-            if op.name == "gpu.module":
-                for inner in operations(op):
-                    if inner.name.startswith("math."):
-                        _expand(inner)
+        found = [op for op in operations(module.operation) if op.name == "gpu.module"]
+        # All are found before the first is erased: an erased operation must not be looked at.
+        for op in [inner for kernels in found for inner in operations(kernels) if inner.name.startswith("math.")]:
+            _expand(op)
 
 
 def _expand(op: Any) -> None:
+    from mlir import ir
+
     name = op.name.removeprefix("math.")
     lanes, kind = _shape(op.operands[0])
     row = FUNCTIONS.get(name)
     if row and kind in row.steps or not row and name not in ("fpowi", "ipowi"):
         return
-    machine = Terms(op, lanes)
+    machine = Terms(ir.InsertionPoint(op), op.location, lanes)
     operands = [Term(machine, v, _shape(v)[1], lanes) for v in op.operands]
     if row:
         native = "fastmath" in op.attributes and _approximate(str(op.attributes["fastmath"]))

@@ -106,12 +106,10 @@ class Term:
 
 
 class Terms:
-    """A machine whose values are `Term`s; operations go before the given one, with its location."""
+    """A machine whose values are `Term`s, vectors of `lanes` elements or scalars (0); operations go to a point."""
 
-    def __init__(self, before: Any, lanes: int):
-        from mlir import ir
-
-        self.point, self.location, self.lanes = ir.InsertionPoint(before), before.location, lanes
+    def __init__(self, point: Any, location: Any, lanes: int):
+        self.point, self.location, self.lanes = point, location, lanes
 
     def type_of(self, kind: str) -> Any:
         """The MLIR type of this machine's values of a kind."""
@@ -213,11 +211,18 @@ class Terms:
         return float(2.0 ** NORMAL[x.kind])
 
     def native(self, name: str, x: Term) -> Term:
-        """An intrinsic with the flag afn."""
+        """An intrinsic with the flag afn; AMD's own take no vectors."""
         from mlir import ir
 
         flags = ir.Attribute.parse("#llvm.fastmath<afn>")
-        return self.intrinsic(name, [x], x.kind, fastmathFlags=flags)
+        if not (self.lanes and name.startswith("llvm.amdgcn.")):
+            return self.intrinsic(name, [x], x.kind, fastmathFlags=flags)
+        one, parts = Terms(self.point, self.location, 0), []
+        for n in range(self.lanes):
+            place = ir.DenseI64ArrayAttr.get([n])
+            part = one.make("vector.extract", [x], x.kind, static_position=place)
+            parts.append(one.native(name, part))
+        return self.make("vector.from_elements", parts, x.kind)
 
     def where(self, condition: Term, compute: Callable[[], tuple[Term, ...]], other: Sequence[Term]) -> list[Term]:
         """A branch, taken where any vector element needs it."""

@@ -13,6 +13,7 @@ from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, STRUC
 from flylab.dialect.types import MemRef
 from flylab.dtypes import BOOL, DType, of_numpy
 from flylab.errors import ArgumentError, FlylabError
+from flylab.expr.bits import to_bits
 from flylab.expr.folding import normalise
 from flylab.expr.numeric import Numeric
 from flylab.expr.promotion import plain
@@ -296,6 +297,4 @@ def pack_number(value: Any, dtype: DType) -> bytes:
     code = FORMATS.get((dtype.kind, dtype.bits))
     if code:
         return struct.pack("<" + code, value)
-    import numpy
-
-    return numpy.array(value, dtype.to_numpy()).tobytes()
+    return to_bits(value, dtype).to_bytes(-(-dtype.bits // 8), "little")

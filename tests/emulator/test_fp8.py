@@ -1,4 +1,4 @@
-"""The conversions of 8-bit floats, in the encoding of each chip: every code, and floats of all kinds, against ml_dtypes."""
+"""The conversions of 8-bit floats in the encoding of each chip, of every code and of all kinds of floats: ml_dtypes."""
 
 from __future__ import annotations
 

@@ -273,6 +273,22 @@ def test_afn_takes_the_short_form() -> None:
     assert "v_exp_f32" not in str(exact.show("isa"))
 
 
+@pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
+def test_afn_on_vectors_is_that_on_numbers(chip: str) -> None:
+    x = np.linspace(0.1, 2, 64).astype(np.float32)
+    for name in (name for name, row in FUNCTIONS.items() if row.native):
+        for kind in ("f32", "f16"):
+            def short(v: Any, name: str = name) -> Any:
+                found = getattr(fx.math, name)(v, fastmath="afn")
+                return found[0] if isinstance(found, tuple) else found
+
+            given = x.astype(NUMPY[kind])
+            with flylab.use(chip):
+                alone = on_device(short, given, out=given.dtype)
+                pairs = on_device(lambda v, s=short, k=kind: in_pair(s, (v,), CLASSES[k]), given, out=given.dtype)
+            assert same(alone, pairs), (name, kind)
+
+
 def test_operands_meet_in_one_format() -> None:
     assert fx.math.atan2(fx.Float16(1.0), fx.BFloat16(1.0)).dtype.name == "Float32"
     assert fx.math.copysign(fx.Float16(1.5), -2).value == -1.5

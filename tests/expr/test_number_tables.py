@@ -1,4 +1,4 @@
-"""The page of numbers: it is what the data gives, and each cell of its matrix is what an operation on the device gives."""
+"""The page of numbers: it is what the data gives, and each cell of its matrix is what the device gives."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def expected(cls: Any, value: int) -> int:
 
 @pytest.mark.parametrize("left", KINDS, **names)
 def test_each_cell_is_what_the_device_gives(left: Any) -> None:
-    """L18: scalar with scalar, scalar with vector, vector with vector, in both orders: the table's format, numpy's sum."""
+    """L18: scalars and vectors in each combination and order: the table's format, and the right sum."""
     matrix = cells("Promotion")
     N = np.array([LEFT, RIGHT], np.int32)
     R = np.zeros(8 * len(KINDS), np.float64)

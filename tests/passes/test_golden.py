@@ -37,7 +37,6 @@ fx.slice(A, (t // 8, None, t % 8)).store(v + v)
 """
 
 # A function in Float32 by itself, a pair of halves by way of it, a step that stays, a loop.
-AFN = "t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')"
 MATH = """
 t = fx.thread_idx.x
 x = fx.math.exp2(A[t])
@@ -73,8 +72,8 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "scalar_bf16": lambda: body(SCALAR, np.zeros(64, ml_dtypes.bfloat16)),
     "printf": lambda: body(PRINTF, np.zeros(64, np.float16)),
     "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
-    "math": lambda: body(MATH, np.zeros(64, np.float32)),
-    "math_afn": lambda: body(AFN, np.zeros(64, np.float32)),
+    "math": lambda: body(MATH, F32),
+    "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", F32),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }
 OURS = (

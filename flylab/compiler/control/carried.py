@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from flylab.compiler.control.branch import NO_VALUE, items, store
+from flylab.compiler.control.branch import MISSING, NO_VALUE, items, store
 from flylab.compiler.control.regions import Block
 from flylab.compiler.control.snapshot import Heap, Unbound, variables
 from flylab.compiler.control.values import (
@@ -134,13 +134,13 @@ class End:
     def stays(self, place: Place, value: Any) -> bool:
         """Whether a place is what it was before the loop."""
         before = self._before(place)
-        return before is not NOTHING and same(before, value)
+        return before is not MISSING and same(before, value)
 
     def _before(self, place: Place) -> Any:
         if isinstance(place, str):
-            value = self.state.before.get(place, NOTHING)
-            return NOTHING if isinstance(value, Unbound) else value
-        return dict(items(self.state.heap.containers[place[0]].held)).get(place[1], NOTHING)
+            value = self.state.before.get(place, MISSING)
+            return MISSING if isinstance(value, Unbound) else value
+        return dict(items(self.state.heap.containers[place[0]].held)).get(place[1], MISSING)
 
     def _alike(self, key: int, contents: Any) -> None:
         container, site = self.state.heap.containers[key], self.state.site
@@ -173,7 +173,7 @@ class End:
             return False
         before = self._before(place)
         read = not isinstance(place, str) or (place in state.site.head and place in state.site.inner)
-        if before is NOTHING or (not read and state.runs):
+        if before is MISSING or (not read and state.runs):
             if not state.runs or isinstance(tree, Leaf) and tree.value is NOTHING:
                 return False  # no value where the loop does not run
             state.carried[place] = Carried(Leaf(NOTHING), widen(tree), self.shown(place), False)

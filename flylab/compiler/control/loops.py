@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from flylab.compiler.control.branch import NO_VALUE
+from flylab.compiler.control.branch import MISSING, NO_VALUE
 from flylab.compiler.control.carried import End, Place, State, starts
 from flylab.compiler.control.ranges import Range
 from flylab.compiler.control.regions import Block, yield_from
 from flylab.compiler.control.snapshot import Unbound, variables
 from flylab.compiler.control.truth import is_runtime, truth
-from flylab.compiler.control.values import NOTHING
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
 from flylab.expr.emit import op
@@ -113,15 +112,19 @@ class Loop:
     def _after(self, name: str, values: dict[Place, Any]) -> Any:
         state, what = self.state, self.site.what
         assert self.end is not None
-        before = state.before.get(name, NOTHING)
+        before = state.before.get(name, MISSING)
         if name in values:
-            unchanged = before is not NOTHING and self.end.now.get(name) is self.head_values.get(name, NOTHING)
-            return before if unchanged else values[name]
-        if before is NOTHING:
+            return before if before is not MISSING and self._keeps(name) else values[name]
+        if before is MISSING:
             return Unbound(name, f"has no value where {what} does not run", f"give '{name}' a value before {what}")
         if name in self.site.live or self.end.stays(name, self.end.now.get(name)):
             return before
         return Unbound(name, f"is not kept by {what}", "read it in the loop")
+
+    def _keeps(self, name: str) -> bool:
+        """Whether the body leaves a variable what it is at its head."""
+        assert self.end is not None
+        return self.end.now.get(name, MISSING) is self.head_values.get(name)
 
 
 class For(Loop):
@@ -322,6 +325,10 @@ class While(Loop):
         yield_from(self.block, following)
         self._finish(_while(self.test_block, self.block, starts(places), types, self.location))
         self.frame = None
+
+    def _keeps(self, name: str) -> bool:
+        assert self.test_end is not None
+        return super()._keeps(name) and self.test_end.now.get(name, MISSING) is self.passing[2].get(name)
 
     def _passed(self, head: dict[Place, Any], arguments: list[Any]) -> list[Any]:
         """What the test passes on: its block's arguments, but for what it changed itself."""

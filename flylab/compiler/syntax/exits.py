@@ -123,11 +123,12 @@ class Exits:
         kinds = {type(e) for s in node.body for e in _exits(s)}
         orelse = self.block(node.orelse, outer, returns)
         node.orelse = []
-        if not kinds:
-            return [node, *orelse]
         loop = Loop(next(self.counter))
-        stops = [loop.broke] * (ast.Break in kinds) + [RETURNED] * (ast.Return in kinds)
         body = self.block(node.body, loop, returns)
+        if not kinds:
+            node.body = body
+            return [node, *orelse]
+        stops = [loop.broke] * (ast.Break in kinds) + [RETURNED] * (ast.Return in kinds)
         before: list[ast.stmt] = [assign(loop.home, hook("home"))]
         if isinstance(node, ast.While):
             stops.append(loop.done)

@@ -64,7 +64,7 @@ class Hooking(ast.NodeTransformer):
         self.is_generator = is_generator
         """Whether it may be a generator of the user's, which runs in Python."""
         self.within: list[str] = []
-        """The variables of the `if`s around a statement, inside out."""
+        """The variables of the `if`s and loops around a statement, from the outermost on."""
 
     def function(self, node: ast.FunctionDef, outer: Names = frozenset()) -> None:
         """Rewrite a function in place; `outer` are the names of the functions around it that may have no value."""
@@ -160,8 +160,8 @@ class Hooking(ast.NodeTransformer):
             ast.If(_attribute(name, "then"), [_within(name, then)], []),
         ]
         if orelse:
-            again = [ast.If(_attribute(name, "runtime"), [_unpack(names, name, "other")], [])] if names else []
-            made.append(ast.If(_attribute(name, "orelse"), [*again, _within(name, orelse)], []))
+            again = ast.If(_attribute(name, "runtime"), [_unpack(names, name, "other")], [])
+            made.append(ast.If(_attribute(name, "orelse"), [again, _within(name, orelse)], []))
         made.append(ast.If(_attribute(name, "runtime"), [_unpack(names, name, "merged")], []))
         return placed(made, node.test)
 
@@ -171,9 +171,9 @@ class Hooking(ast.NodeTransformer):
         name = f"__loop_{next(self.counter)}__"
         start = hook("while_", ast.Constant(number))
         test = self.visit(node.test)
-        before, self.within = self.within, []
+        self.within.append(name)
         body = self.block(node.body)
-        self.within = before
+        self.within.pop()
         head = [_unpack(names, name, "head")]
         enter = [_unpack(names, name, "enter")]
         inner: list[ast.stmt] = [
@@ -195,10 +195,11 @@ class Hooking(ast.NodeTransformer):
         name = f"__loop_{next(self.counter)}__"
         start = self._start(node.iter, number)
         node.target = self.visit(node.target)
-        before, self.within = (self.within, self.unsure), []
-        self.unsure = self.unsure - targets
+        before, self.unsure = self.unsure, self.unsure - targets
+        self.within.append(name)
         body = self.block(node.body)
-        self.within, self.unsure = before
+        self.within.pop()
+        self.unsure = before
         if results is not None:
             statement, value = results
             body.append(ast.copy_location(ast.Expr(_call(name, "carry", self.visit(value))), statement))
@@ -247,7 +248,11 @@ class Hooking(ast.NodeTransformer):
     def visit_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Any:
         """Only reached where no loop takes it: in a generator nested in a kernel, or out of place."""
         if self.is_generator:
-            return self.generic_visit(node)
+            node = self.generic_visit(node)  # type: ignore[assignment]
+            if self.within:
+                value = place(hook("yields", node.value or ast.Constant(None), *map(load, self.within)), node)
+                node.value = value
+            return node
         raise TraceError(
             "`yield` outside of a loop with init=, or not as its last statement",
             where=self.where(node),
@@ -264,7 +269,7 @@ class Hooking(ast.NodeTransformer):
         node = self.generic_visit(node)  # type: ignore[assignment]
         if not self.within:
             return node
-        return [*placed([ast.Expr(hook("raises", load(self.within[-1])))], node), node]
+        return [*placed([ast.Expr(hook("raises", *map(load, self.within)))], node), node]
 
     # Expressions.
     def visit_Name(self, node: ast.Name) -> Any:
