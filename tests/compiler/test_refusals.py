@@ -174,7 +174,6 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "not a tensor in global",
         "fx.Tensor",
     ),
-    "8-bit floats converted": ("x = A[0].to(fx.Float8E4M3FN)", 3, "converting Float32 to Float8E4M3FN", "on the host"),
 }
 
 
