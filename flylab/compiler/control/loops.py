@@ -291,12 +291,12 @@ class While(Loop):
             return
         if self.block is None:
             return
-        if kind is not None:
-            self.block.leave()
-        elif any(is_runtime(v) for v in variables(self.state.frame, self.site.stops).values()):
+        flags = variables(self.state.frame, self.site.stops).values()
+        if kind is None and any(is_runtime(v) for v in flags):
             self._to_device()
         else:
             self._keep_round()
+            self.goes = not any(v for v in flags if not is_runtime(v))
 
     def _settled(self) -> bool:
         assert self.end is not None and self.test_end is not None
