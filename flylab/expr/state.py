@@ -30,6 +30,8 @@ class FunctionState:
     """The names in these."""
     checks: list[Check] = field(default_factory=list)
     """The function's checks, by their numbers in the IR."""
+    unfinished: dict[Any, BaseException | None] = field(default_factory=dict)
+    """The blocks that are still traced on trial, with the exception that left each."""
 
     def reserved(self, base: str) -> str:
         """A name that no other number of this function has: `base`, or with a number behind it."""

@@ -44,7 +44,7 @@ class Loop:
         if kind is None:
             self._end()
         elif self.block is not None:
-            self.block.leave()
+            self.block.leave(error)
 
     def _begin(self) -> None:
         """Open the block of the body, and make its arguments."""
@@ -288,6 +288,8 @@ class While(Loop):
         if self.runtime:
             if self.test_end is not None:
                 super().__exit__(kind, error, trace)
+            elif kind is not None and self.test_block is not None:
+                self.test_block.leave(error)  # the test itself failed
             return
         if self.block is None:
             return
