@@ -320,7 +320,7 @@ def at_line_18(around: str, body: str) -> str:
     text = text.replace("BAD", BAD)
     bad = next(i for i, line in enumerate(text.split("\n"), 1) if "Flot32" in line)
     assert bad <= LINE, "shorten it"
-    return "#" * (LINE > bad) + "\n" * (LINE - bad) + text
+    return "#" * (bad < LINE) + "\n" * (LINE - bad) + text
 
 
 @pytest.mark.parametrize("around", AROUND)
