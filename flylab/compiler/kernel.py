@@ -10,6 +10,7 @@ from typing import Any
 
 from flylab.compiler import rewrite as rewriting
 from flylab.compiler import source as sources
+from flylab.compiler.control.regions import check_finished
 from flylab.compiler.inspection import Inspectable
 from flylab.compiler.signature import Signature
 from flylab.errors import TraceError
@@ -63,7 +64,9 @@ class TracedFunction(Inspectable):
 
     def run_for_effect(self, arguments: dict[str, Any]) -> None:
         """Run it as a kernel or launcher runs. Raises `TraceError` where it returns a value, at that line."""
-        if self.run(arguments) is not None:
+        result = self.run(arguments)
+        check_finished()
+        if result is not None:
             kind = {"kernel": "kernel", "jit": "launcher"}[self.decorator]
             raise TraceError(
                 f"{kind} '{self.name}' returns a value",

@@ -32,6 +32,8 @@ class FunctionState:
     """The function's checks, by their numbers in the IR."""
     lines: list[Any] = field(default_factory=list)
     """What its calls of `fx.printf` print, a Line each, by the call's number."""
+    unfinished: dict[Any, BaseException | None] = field(default_factory=dict)
+    """The blocks that are still traced on trial, with the exception that left each."""
 
     def reserved(self, base: str) -> str:
         """A name that no other number of this function has: `base`, or with a number behind it."""

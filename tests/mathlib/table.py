@@ -24,15 +24,19 @@ An ulp is the distance of two neighbouring numbers of the result's format at the
 that is denormal). The exact value is Float64's. Arguments: special ones, {count} of all magnitudes, {count} in each of
 the intervals where the function is interesting, and neighbours of its special points; of Float16 and BFloat16 all
 numbers (pairs as for Float32). "any" says that the bound is for every argument, 0, -0, infinities, NaN and denormals
-too, as C's Annex F has them. Denormals are kept.
+too, as C's Annex F has them: those of 16 bits are all measured; for Float32 it is what the recipes' errors come to (a
+Float64 that is right to about 2**-35, rounded), and a measurement of samples. For angles the tests also try all
+Float32 numbers that lie nearest to multiples of pi / 2. Denormals are kept.
 
 No step of these functions depends on an instruction whose bits AMD does not publish (v_exp_f32, v_log_f32, v_sin_f32,
 v_rcp_f32 ...: LLVM's divisions and square roots correct what they start from), so both chips, the software device and
 numbers folded while tracing give the same bits; the tests check this with those instructions off by an ulp.
-Instructions are VALU instructions of one call on a runtime Float32, constants included.
+VALU: vector instructions for a runtime Float32 on gfx942 (and gfx950): of one call, the loading of its constants
+included, and for each element of a vector of 4. Those of `sin`, `cos` and `tan` count about 45 in a branch that is
+taken from 2**30 on.
 
-| function | arguments | bound f32 | worst f32 | at | bound f16, bf16 | worst f16 | worst bf16 | VALU gfx942 | gfx950 |
-|---|---|---|---|---|---|---|---|---|---|
+| function | arguments | bound f32 | worst f32 | at | bound f16, bf16 | worst f16 | bf16 | VALU | gfx950 | each of 4 |
+|---|---|---|---|---|---|---|---|---|---|---|
 """
 TAIL = """
 Exact, or rounded correctly, in every format they have (Float64 too): `absf`, `copysign`, `floor`, `ceil`, `trunc`,
@@ -50,18 +54,21 @@ AMD states but for v_sin_f32 and v_cos_f32, and hold on the software device with
 """
 
 
-def instructions(name: str, chip: str, flags: str = "") -> int:
-    """The vector instructions that a call takes in a kernel that loads, calls and stores."""
+def instructions(name: str, chip: str, flags: str = "", lanes: int = 1) -> float:
+    """The vector instructions for each of `lanes` elements, in a kernel that loads, calls and stores."""
     def compiled(expression: str) -> int:
         with flylab.use(chip):
-            launcher = kernel_of(f"t = fx.thread_idx.x\nx = A[t]\nA[t] = {expression}")["launch"]
-            isa = flyc.compile(launcher, np.zeros(64, np.float32)).isa.kernels["k"]
+            part = f"fx.slice(fx.logical_divide(A, {lanes}), (None, fx.thread_idx.x))"
+            launcher = kernel_of(f"x = {part}.load()\n{part}.store({expression})")["launch"]
+            isa = flyc.compile(launcher, np.zeros(64 * lanes, np.float32)).isa.kernels["k"]
         return sum(i.mnemonic.startswith("v_") for i in isa.instructions)
 
-    operands = "x, x * 0.75" if FUNCTIONS[name].operands == 2 else "x"
+    pair = FUNCTIONS[name].operands == 2
     flag = f", fastmath={flags!r}" if flags else ""
-    product = 1 if FUNCTIONS[name].operands == 2 else 0
-    return compiled(f"fx.math.{name}({operands}{flag})") - product - (compiled("-x") - 1)
+    # Compared with one instruction on the same operands.
+    without = "x.bitcast(fx.Int32) + 1" if not pair else "(x.bitcast(fx.Int32) + (x * 0.75).bitcast(fx.Int32))"
+    call = f"fx.math.{name}({'x, x * 0.75' if pair else 'x'}{flag})"
+    return (compiled(call) - compiled(f"({without}).bitcast(fx.Float32)")) / lanes + 1
 
 
 def row(promise: Promise, count: int = COUNT) -> str:
@@ -71,7 +78,7 @@ def row(promise: Promise, count: int = COUNT) -> str:
     found = {kind: max(measure(name, kind, chip, count) for chip in CHIPS) for kind in ("f32", "f16", "bf16")}
     cells += [f"{found['f32'].ulp:.4f}", ", ".join(f"{x:.9g}" for x in found["f32"].at), f"{promise.half:g}"]
     cells += [f"{found[kind].ulp:.4f}" for kind in ("f16", "bf16")]
-    cells += [str(instructions(name, chip)) for chip in CHIPS]
+    cells += [f"{instructions(name, chip):g}" for chip in CHIPS] + [f"{instructions(name, CHIPS[0], lanes=4):.3g}"]
     return "| " + " | ".join(cells) + " |\n"
 
 
@@ -81,7 +88,7 @@ def short_row(name: str, count: int = COUNT) -> str:
     unit = "" if row.absolute else " ulp"
     worst = max(measure_approximation(name, count, step) for step in (-1, 0, 1))
     cells = [name, f"{row.low:.4g} to {row.high:.4g}", f"{row.bound:g}{unit}", f"{worst:.3g}{unit}"]
-    return "| " + " | ".join([*cells, str(instructions(name, CHIPS[0], "afn"))]) + " |\n"
+    return "| " + " | ".join([*cells, f"{instructions(name, CHIPS[0], 'afn'):g}"]) + " |\n"
 
 
 def page() -> str:

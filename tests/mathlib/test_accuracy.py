@@ -14,6 +14,7 @@ import flylab.expr as fx
 from flylab.mathlib import coefficients
 from flylab.mathlib.accuracy import APPROXIMATE, PROMISED
 from flylab.mathlib.functions import FUNCTIONS
+from flylab.mathlib.trigonometric import TWO_OVER_PI_BITS
 from tests.mathlib.fit import ROWS
 from tests.mathlib.measure import (
     CHIPS,
@@ -38,6 +39,40 @@ def test_promises(name: str, chip: str) -> None:
     for kind, bound in (("f32", promise.single), ("f16", promise.half), ("bf16", promise.half)):
         worst = measure(name, kind, chip, 5000, seed=7)
         assert worst.ulp <= bound, (kind, worst)
+
+
+def hardest_angles() -> Any:
+    """Every Float32 of at least 2**-7 that lies within 2**-22 quarter turns of a whole number of them."""
+    turns = sum(word << 32 * n for n, word in enumerate(reversed(TWO_OVER_PI_BITS)))
+    mantissas, found = np.arange(2**23, 2**24, dtype=np.uint64), []
+    for exponent in range(-30, 105):
+        # 64 bits of 2 / pi from the one that makes quarter turns of the mantissa's last place on.
+        window = (turns >> (224 - 64 - exponent)) & (2**64 - 1)
+        with np.errstate(over="ignore"):
+            rest = (mantissas * np.uint64(window)).view(np.int64)
+        found += [float(m) * 2.0**exponent for m in mantissas[(rest < 2**42) & (rest > -(2**42))]]
+    return np.array(found, np.float32)
+
+
+def test_angles_nearest_to_quarter_turns() -> None:
+    """Where a reduction loses most: the rest is as small as 2**-30, and must be right in its own last places."""
+    x = hardest_angles()
+    assert len(x) > 400 and float(x.max()) > 2.0**120
+    for name in ("sin", "cos", "tan"):
+        found = on_device(getattr(fx.math, name), x, out=np.float32)
+        assert np.max(distance(found, EXACT[name](x.astype(np.float64)), "f32")) <= PROMISED[name].single
+
+
+def test_the_bits_of_two_over_pi() -> None:
+    """Machin's formula in integers: pi / 4 = 4 atan(1/5) - atan(1/239)."""
+    one, total = 1 << 300, 0
+    for factor, n in ((4, 5), (-1, 239)):
+        term, k = one // n, 0
+        while term:
+            total += factor * (-1) ** k * (term // (2 * k + 1))
+            term, k = term // (n * n), k + 1
+    two_over_pi = (one * one // (2 * total)) >> (300 - 224)
+    assert [two_over_pi >> 32 * (6 - n) & 0xFFFFFFFF for n in range(7)] == list(TWO_OVER_PI_BITS)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -102,7 +137,7 @@ def table_rows() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 def test_the_page_is_that_of_the_rows() -> None:
     promised, short = table_rows()
     assert list(promised) == list(PROMISED) and list(short) == list(APPROXIMATE)
-    for name, (_, single, worst, _, half, *worst_half, _, _) in promised.items():
+    for name, (_, single, worst, _, half, *worst_half, _, _, _) in promised.items():
         promise = PROMISED[name]
         assert (float(single), float(half)) == (promise.single, promise.half)
         assert float(worst) <= promise.single and max(map(float, worst_half)) <= promise.half
@@ -114,7 +149,8 @@ def test_the_page_is_that_of_the_rows() -> None:
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "sin"])
 def test_the_page_counts_the_instructions_of_today(name: str) -> None:
-    assert [int(cell) for cell in table_rows()[0][name][-2:]] == [instructions(name, chip) for chip in CHIPS]
+    counts = [*(instructions(name, chip) for chip in CHIPS), instructions(name, CHIPS[0], lanes=4)]
+    assert table_rows()[0][name][-3:] == [f"{count:.3g}" for count in counts]
 
 
 @given(st.sampled_from(sorted(FORMATS)), st.floats(), st.integers(-3, 3))

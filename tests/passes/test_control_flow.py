@@ -14,7 +14,11 @@ import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.dialect.context import entered
+from flylab.dialect.types import Ptr
+from flylab.dtypes import DTYPES
 from flylab.errors import CompileError
+from flylab.expr.emit import fly
+from flylab.expr.tensor import Pointer
 from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from tests.passes.control import branch, loop, repeat
 from tests.samples import cell
@@ -417,3 +421,16 @@ def test_what_a_loop_and_a_guard_cost(chip: str) -> None:
     assert len(found) <= 23 and "s_cbranch_scc1" in found and not any("exec" in name for name in found)
     found = mnemonics(guard)
     assert len(found) <= 12 and found.count("s_and_saveexec_b64") == found.count("s_cbranch_execz") == 1
+
+
+def test_a_pointer_of_known_alignment_meets_others() -> None:
+    """A slice at 0 has the pointer of its view, which is known to be aligned better than slices are."""
+
+    def how(A: Any, B: Any, n: Any, t: Any) -> None:
+        aligned = Pointer(fly("recast_iter", [fx.get_iter(A).value], [Ptr(DTYPES["Int32"], "global", 16)]))
+        view = fx.make_view(aligned, fx.make_layout((4, 16), (1, 4)))
+        first = fx.get_iter(fx.slice(view, (None, 0)))
+        picked = branch(t < n, lambda: first + t, lambda: fx.get_iter(fx.slice(view, (None, 0))), (first,))
+        B[t] = loop(0, n, 1, lambda i, p: p + 1, picked)[0]
+
+    assert result(how) == [(lane if lane < 5 else 0) + 6 for lane in LANES]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 from flylab.compiler.control.regions import Block, yield_from
-from flylab.compiler.control.snapshot import Heap, Unbound, variables
+from flylab.compiler.control.snapshot import Container, Heap, Unbound, variables
 from flylab.compiler.control.values import Joined, Leaf, Mismatch, Tree, apart, ir_value, join, same
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
@@ -61,7 +62,7 @@ class Branch:
         self.frame: FrameType | None = frame
         self.location = mlir_location()
         self.before = variables(frame, site.names)
-        self.heap = Heap(frame)
+        self.heap = Heap(frame, site.names)
         self.arms: list[Arm] = []
 
     def __enter__(self) -> None:
@@ -74,7 +75,7 @@ class Branch:
         if kind is None:
             assert self.frame is not None
             self._keep(arm, variables(self.frame, self.site.names), self.heap.changes())
-        arm.block.leave()
+        arm.block.leave(error)
 
     def _keep(self, arm: Arm, values: dict[str, Any], contents: dict[int, Any]) -> None:
         """Take apart what the arm left, while its values can be asked."""
@@ -155,6 +156,8 @@ class Branch:
         for key in set(then.contents) | set(orelse.contents):
             container = self.heap.containers[key]
             contents = [arm.contents.get(key, container.held) for arm in self.arms]
+            if isinstance(container.object, types.CellType) and self._has_none(container, contents):
+                continue
             _check_alike(container.path, contents, self.site)
             container.hold(contents[0])
             others = dict(items(contents[1]))
@@ -162,8 +165,16 @@ class Branch:
                 if not same(value, others[at]):
                     trees = [arm.trees.get((key, at)) or apart(v)
                              for arm, v in ((then, value), (orelse, others[at]))]
-                    shown = f"'{container.path}{_shown(container.object, at)}'"
-                    merge.stores.append((container.object, at, merge.add(shown, trees[0], trees[1], "")))
+                    name = f"'{container.path}{shown(container.object, at)}'"
+                    merge.stores.append((container.object, at, merge.add(name, trees[0], trees[1], "")))
+
+
+    def _has_none(self, container: Container, contents: list[Any]) -> bool:
+        """Whether a variable of another function has a value after one arm only; it has none from here on."""
+        missing = [not c or isinstance(c[""], Unbound) for c in contents]
+        if any(missing):
+            container.object.cell_contents = one_sided(container.path, self.site, missing[0])
+        return any(missing)
 
 
 @dataclass(frozen=True)
@@ -180,13 +191,18 @@ def items(contents: Any) -> list[tuple[Any, Any]]:
 
 def store(container: Any, key: Any, value: Any) -> None:
     """Put a value into a container under a key of `items`."""
-    if isinstance(container, dict) or not hasattr(container, "__dict__") or isinstance(container, list):
+    if isinstance(container, types.CellType):
+        container.cell_contents = value
+    elif isinstance(container, dict) or not hasattr(container, "__dict__") or isinstance(container, list):
         container[key] = value
     else:
         vars(container)[key] = value
 
 
-def _shown(container: Any, key: Any) -> str:
+def shown(container: Any, key: Any) -> str:
+    """How an error calls an item, behind its container's name."""
+    if isinstance(container, types.CellType):
+        return ""
     return f".{key}" if isinstance(key, str) and not isinstance(container, dict) else f"[{key!r}]"
 
 

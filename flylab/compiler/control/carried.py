@@ -6,11 +6,12 @@ out to have changed is carried the next time; what stays as it was is not carrie
 
 from __future__ import annotations
 
+import types
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from flylab.compiler.control.branch import MISSING, NO_VALUE, items, store
+from flylab.compiler.control.branch import MISSING, NO_VALUE, items, shown, store
 from flylab.compiler.control.regions import Block
 from flylab.compiler.control.snapshot import Heap, Unbound, variables
 from flylab.compiler.control.values import (
@@ -54,7 +55,7 @@ class State:
         self.runs = runs
         """Whether the body is known to run at least once."""
         self.before = variables(frame, site.names)
-        self.heap = Heap(frame)
+        self.heap = Heap(frame, site.names)
         self.carried: dict[Place, Carried] = {}
         for name in site.names:
             self._name(name)
@@ -145,6 +146,9 @@ class End:
     def _alike(self, key: int, contents: Any) -> None:
         container, site = self.state.heap.containers[key], self.state.site
         held = container.held
+        if isinstance(container.object, types.CellType) and held.keys() != contents.keys():
+            raise TraceError(f"'{container.path}' first gets a value, or loses it, in {site.what}",
+                             hint=f"give '{container.path}' a value before the loop")
         if isinstance(held, dict):
             new = sorted(map(str, held.keys() ^ contents.keys()))
             if new:
@@ -209,9 +213,7 @@ class End:
         if isinstance(place, str):
             return f"'{place}'"
         container = self.state.heap.containers[place[0]]
-        key = f".{place[1]}" if isinstance(place[1], str) and not isinstance(container.object, dict) else (
-            f"[{place[1]!r}]")
-        return f"'{container.path}{key}'"
+        return f"'{container.path}{shown(container.object, place[1])}'"
 
     def _differs(self, place: Place, each: Carried | None, error: Mismatch) -> TraceError:
         site = self.state.site

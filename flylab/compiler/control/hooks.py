@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sized
+from types import FrameType
 from typing import Any
 
 from flylab.compiler.control.branch import FAILS, HOLDS, Branch, Static
 from flylab.compiler.control.loops import For, While
 from flylab.compiler.control.ranges import Range
-from flylab.compiler.control.snapshot import Unbound
+from flylab.compiler.control.snapshot import Unbound, variables
 from flylab.compiler.control.truth import is_runtime, truth
 from flylab.compiler.control.values import NOTHING
 from flylab.compiler.syntax.hooking import Site
@@ -21,6 +22,9 @@ from flylab.expr.numeric import Numeric
 from flylab.expr.state import active
 from flylab.expr.vector import Vector
 from flylab.places import here
+
+ENDLESS = 10_000
+"""Rounds after which a loop over an iterator that the device ends is taken for endless."""
 
 
 class Hooks:
@@ -49,12 +53,12 @@ class Hooks:
         if isinstance(iterable, range):
             bounds = Range(self.sites[number].what, (iterable.start, iterable.stop, iterable.step))
             return For(self.sites[number], sys._getframe(1), bounds, None)
-        return Unrolled(iterable)
+        return Unrolled(iterable, self.sites[number], sys._getframe(1))
 
     def for_call(self, number: int, function: Any, /, *args: Any, **named: Any) -> Any:
         """A `for` over a call; `range` itself means a loop on the device, whatever its bounds are."""
         if function is not range:
-            return Unrolled(self.callee(function)(*args, **named))
+            return Unrolled(self.callee(function)(*args, **named), self.sites[number], sys._getframe(1))
         site = self.sites[number]
         init = named.pop("init", None)
         if named:
@@ -94,10 +98,10 @@ class Hooks:
             region = region.parent
         return region is home
 
-    def leaves_try(self, home: Any, exit: str) -> None:
-        """An exit from a `try`, which must not lie in runtime control flow."""
+    def leaves_finally(self, home: Any, exit: str) -> None:
+        """An exit from a `finally`, which must not lie in runtime control flow."""
         if not self.is_home(home):
-            raise NotSupportedError(f"a `{exit}` in a `try` inside of runtime control flow",
+            raise NotSupportedError(f"a `{exit}` in a `finally` inside of runtime control flow",
                                     hint=f"put the `{exit}` behind the `try`")
 
     def going_on(self, *flags: Any) -> Any:
@@ -180,14 +184,22 @@ class Unrolled:
     runtime = False
     results = None
 
-    def __init__(self, iterable: Any):
+    def __init__(self, iterable: Any, site: Site, frame: FrameType):
         if is_runtime(iterable) and not isinstance(iterable, Vector):
             raise TraceError(f"a `for` over {name_of(iterable, 'a value of the device')}, a single value",
                              hint="loop over range(n), or over fx.range_constexpr(n)")
-        self.iterable = iterable
+        self.iterable, self.site, self.frame = iterable, site, frame
 
-    def __iter__(self) -> Any:
-        return iter(self.iterable)
+    def __iter__(self) -> Iterator[Any]:
+        for rounds, item in enumerate(self.iterable):
+            yield item
+            if self.site.stops:
+                flags = variables(self.frame, self.site.stops).values()
+                if any(f for f in flags if not is_runtime(f)):
+                    return
+                if rounds == ENDLESS and not isinstance(self.iterable, Sized):
+                    raise TraceError(f"{self.site.what} is unrolled, and does not end in {ENDLESS} rounds",
+                                     hint="what ends it is only known on the device: write a `while`")
 
     def __enter__(self) -> None:
         return None

@@ -44,7 +44,7 @@ class Loop:
         if kind is None:
             self._end()
         elif self.block is not None:
-            self.block.leave()
+            self.block.leave(error)
 
     def _begin(self) -> None:
         """Open the block of the body, and make its arguments."""
@@ -288,15 +288,17 @@ class While(Loop):
         if self.runtime:
             if self.test_end is not None:
                 super().__exit__(kind, error, trace)
+            elif kind is not None and self.test_block is not None:
+                self.test_block.leave(error)  # the test itself failed
             return
         if self.block is None:
             return
-        if kind is not None:
-            self.block.leave()
-        elif any(is_runtime(v) for v in variables(self.state.frame, self.site.stops).values()):
+        flags = variables(self.state.frame, self.site.stops).values()
+        if kind is None and any(is_runtime(v) for v in flags):
             self._to_device()
         else:
             self._keep_round()
+            self.goes = not any(v for v in flags if not is_runtime(v))
 
     def _settled(self) -> bool:
         assert self.end is not None and self.test_end is not None

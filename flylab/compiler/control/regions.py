@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.compiler.running import current_trace
+from flylab.errors import TraceError
 from flylab.expr.emit import op
 from flylab.expr.location import mlir_location
 from flylab.expr.state import Region, active
+from flylab.places import of_traceback
 
 
 class Block:
@@ -31,6 +33,7 @@ class Block:
         self._point: Any = None
         function = active.function
         assert function is not None
+        function.unfinished[self] = None
         self._before = dict(function.terms), set(function.names)
         trace = current_trace()
         self._mark = trace.mark() if trace is not None else None
@@ -51,8 +54,10 @@ class Block:
         self._point = ir.InsertionPoint(self.block)
         self._point.__enter__()
 
-    def leave(self) -> None:
+    def leave(self, error: BaseException | None = None) -> None:
         """Trace where it was entered; also out of blocks inside of it, which an exception left behind."""
+        if error is not None and active.function is not None:
+            active.function.unfinished[self] = error
         while active.region is not self.region and active.region is not None and active.region.block is not None:
             active.region.block.leave()
         if active.region is self.region and self.region is not None:
@@ -69,13 +74,13 @@ class Block:
     def move_to(self, region: Any) -> None:
         """Make it the block of a region of the final operation."""
         self.block.append_to(region)
-        self.holder.erase()
+        self._erase()
 
     def inline(self) -> None:
         """Put its operations where it stands: what was traced on trial is what is wanted."""
         for each in list(self.block.operations):
             each.operation.move_before(self.holder)
-        self.holder.erase()
+        self._erase()
         assert self.region is not None
         self.region.is_inlined = True
 
@@ -88,14 +93,31 @@ class Block:
         function.terms.update(terms)
         function.names.clear()
         function.names.update(names)
-        self.holder.erase()
+        self._erase()
         active.latest = None
         trace = current_trace()
         if trace is not None and self._mark is not None:
             trace.back_to(self._mark)
+
+    def _erase(self) -> None:
+        assert active.function is not None
+        active.function.unfinished.pop(self, None)
+        self.holder.erase()
 
 
 def yield_from(block: Block, values: list[Any], name: str = "scf.yield") -> None:
     """End a block with its terminator."""
     with block.at_end():
         op(name, values, loc=block.location)
+
+
+def check_finished() -> None:
+    """Raises `TraceError` where an exception left an arm, or a body, and was caught: it is one thread's, not all's."""
+    assert active.function is not None
+    for block, error in active.function.unfinished.items():
+        left = "was not traced to its end" if error is None else f"was left by {type(error).__name__}: {error}"
+        raise TraceError(
+            f"{block.what} {left}, which was caught outside of it; the device decides who goes there",
+            where=None if error is None else of_traceback(error.__traceback__),
+            hint="catch it where it is raised: while tracing, it is raised for all threads",
+        )

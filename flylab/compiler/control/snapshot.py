@@ -63,10 +63,15 @@ class Container:
 
 
 class Heap:
-    """The containers that a frame's variables lead to, with their contents."""
+    """The containers that a frame's variables lead to, with their contents.
 
-    def __init__(self, frame: FrameType):
+    The variables of functions around a function count as containers too, since calling it may change them; those that
+    a site assigns itself are among its `names`, and left out.
+    """
+
+    def __init__(self, frame: FrameType, names: tuple[str, ...] = ()):
         self.containers: dict[int, Container] = {}
+        own = set(names).intersection(frame.f_code.co_cellvars + frame.f_code.co_freevars)
         todo: list[tuple[Any, str]] = [(v, n) for n, v in frame.f_locals.items() if not n.startswith(HIDDEN)]
         shared = frame.f_globals
         todo += [(shared[n], n) for n in frame.f_code.co_names if n in shared]
@@ -77,6 +82,8 @@ class Heap:
                 continue
             seen.add(id(value))
             held = _contents(value)
+            if isinstance(value, types.CellType) and path in own and _is_of(value, path, frame):
+                continue
             if held is not None:
                 self.containers[id(value)] = Container(value, path, held)
             todo += _inside(value, held, path)
@@ -106,6 +113,11 @@ def _contents(value: Any) -> Any:
         return list(value) if isinstance(value, list) else dict(value)
     if isinstance(value, (deque, set)):
         return value.copy()
+    if isinstance(value, types.CellType):
+        try:
+            return {"": value.cell_contents}
+        except ValueError:
+            return {}
     return attributes_of(value)
 
 
@@ -118,6 +130,11 @@ def _refill(value: Any, contents: Any) -> None:
     elif isinstance(value, (dict, set)):
         value.clear()
         value.update(contents)
+    elif isinstance(value, types.CellType):
+        if contents:
+            value.cell_contents = contents[""]
+        else:
+            del value.cell_contents
     else:
         store = vars(value)
         store.clear()
@@ -139,18 +156,27 @@ def _inside(value: Any, held: Any, path: str) -> Iterator[tuple[Any, str]]:
             yield from ((v, f"{path}[{i}]") for i, v in enumerate(value))
     elif isinstance(value, dict):
         yield from ((v, f"{path}[{k!r}]") for k, v in value.items())
+    elif isinstance(value, types.CellType):
+        yield from ((v, path) for v in held.values())
     elif isinstance(held, dict):
         yield from ((v, f"{path}.{n}") for n, v in held.items())
     elif isinstance(value, types.FunctionType):
         names = value.__code__.co_freevars
         for name, cell in zip(names, value.__closure__ or (), strict=True):
             if not name.startswith(HIDDEN):
-                try:
-                    yield cell.cell_contents, name
-                except ValueError:
-                    continue
+                yield cell, name
         yield from ((v, name) for name, v in zip(("default",) * 99, value.__defaults__ or (), strict=False))
     elif isinstance(value, types.MethodType):
         yield value.__self__, f"{path}.__self__"
     elif callable(getattr(value, "func", None)) and hasattr(value, "args"):  # functools.partial
         yield from ((v, path) for v in (value.func, value.args, value.keywords))
+
+
+def _is_of(cell: types.CellType, name: str, frame: FrameType) -> bool:
+    """Whether a cell is that of a frame's own variable."""
+    held = _contents(cell)
+    mark = object()
+    cell.cell_contents = mark
+    found = frame.f_locals.get(name) is mark
+    _refill(cell, held)
+    return found

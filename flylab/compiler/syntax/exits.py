@@ -17,6 +17,7 @@ HOOK = "__flylab__"
 RETURNED, RESULT, HOME = "__returned__", "__result__", "__home__"
 Exit = ast.Return | ast.Break | ast.Continue
 LOOPS = (ast.For, ast.While)
+YIELDS = (ast.Yield, ast.YieldFrom)
 
 
 def hook(name: str, *arguments: ast.expr) -> ast.Call:
@@ -59,6 +60,8 @@ class Exits:
 
     def __init__(self, counter: Iterator[int]):
         self.counter = counter
+        self.finals = 0
+        """In how many `finally` blocks a statement stands."""
 
     def function(self, name: str, body: list[ast.stmt]) -> list[ast.stmt]:
         """The body with its exits made plain; the body itself where it only returns at its end."""
@@ -80,7 +83,9 @@ class Exits:
         for i, statement in enumerate(body):
             if isinstance(statement, Exit):
                 # What follows an exit in its own block is never reached.
-                return [*done, *(self.exit(statement, loop) if returns or loop else [statement])]
+                left = body[i + 1:] if any(isinstance(n, YIELDS) for s in body[i + 1:] for n in ast.walk(s)) else []
+                dead = placed([plain_if(ast.Constant(False), left)], statement) if left else []  # makes it a generator
+                return [*done, *(self.exit(statement, loop) if returns or loop else [statement]), *dead]
             flags = self.flags(statement, loop)
             done += self.statement(statement, loop, returns)
             rest = body[i + 1:]
@@ -91,6 +96,10 @@ class Exits:
 
     def exit(self, node: Exit, loop: Loop | None) -> list[ast.stmt]:
         """One exit: its flag, and the exit itself where it may happen as in Python."""
+        if self.finals > (0 if loop is None or isinstance(node, ast.Return) else loop.finals):
+            home = HOME if loop is None or isinstance(node, ast.Return) else loop.home
+            check = hook("leaves_finally", load(home), ast.Constant(type(node).__name__.lower()))
+            return [*placed([ast.Expr(check)], node), node]
         if isinstance(node, ast.Return):
             value = node.value or ast.Constant(None)
             made = [assign(RESULT, value), assign(RETURNED, ast.Constant(True))]
@@ -104,12 +113,16 @@ class Exits:
 
     def flags(self, node: ast.stmt, loop: Loop | None) -> list[str]:
         """The flags that a statement may set for what follows it."""
-        kinds = {type(e) for e in _exits(node)} if not isinstance(node, ast.Try) else set()
+        kinds = self.kinds([node])
         names = [RETURNED] if ast.Return in kinds else []
         if loop is not None:
             names += [loop.broke] if ast.Break in kinds else []
             names += [loop.skipped] if ast.Continue in kinds else []
         return names
+
+    def kinds(self, statements: list[ast.stmt]) -> set[type[ast.stmt]]:
+        """The kinds of exits that leave these statements by flags: a `return` in a `finally` has none."""
+        return {type(e) for s in statements for e in _exits(s)} - ({ast.Return} if self.finals else set())
 
     def statement(self, node: ast.stmt, loop: Loop | None, returns: bool) -> list[ast.stmt]:
         """A statement with the exits inside of it made plain."""
@@ -118,17 +131,28 @@ class Exits:
         elif isinstance(node, ast.With):
             node.body = self.block(node.body, loop, returns)
         elif isinstance(node, ast.Try):
-            _check_each(node, loop, returns)
+            self.tried(node, loop, returns)
         elif isinstance(node, LOOPS):
             return self.loop(node, loop, returns)
         return [node]
 
+    def tried(self, node: ast.Try, loop: Loop | None, returns: bool) -> None:
+        """A `try`: its `else` is left out after an exit; an exit from its `finally` stays as it is, behind a check."""
+        flags = [flag for statement in node.body for flag in self.flags(statement, loop)]
+        node.body, orelse = self.block(node.body, loop, returns), self.block(node.orelse, loop, returns)
+        node.orelse = placed([guard(list(dict.fromkeys(flags)), orelse)], node) if flags and orelse else orelse
+        for handler in node.handlers:
+            handler.body = self.block(handler.body, loop, returns)
+        self.finals += 1
+        node.finalbody = self.block(node.finalbody, loop, returns)
+        self.finals -= 1
+
     def loop(self, node: ast.For | ast.While, outer: Loop | None, returns: bool) -> list[ast.stmt]:
         """A loop: with exits, a home before it, guards inside, and its `else` behind it."""
-        kinds = {type(e) for s in node.body for e in _exits(s)}
+        kinds = self.kinds(node.body)
         orelse = self.block(node.orelse, outer, returns)
         node.orelse = []
-        loop = Loop(next(self.counter))
+        loop = Loop(next(self.counter), self.finals)
         body = self.block(node.body, loop, returns)
         if not kinds:
             node.body = body
@@ -159,8 +183,8 @@ class Exits:
 class Loop:
     """The names of one loop's flags."""
 
-    def __init__(self, number: int):
-        self.number = number
+    def __init__(self, number: int, finals: int):
+        self.number, self.finals = number, finals
         self.home, self.broke = f"__home_{number}__", f"__broke_{number}__"
         self.skipped, self.done = f"__skipped_{number}__", f"__done_{number}__"
 
@@ -189,8 +213,11 @@ def _all_exits(node: ast.AST) -> Iterator[Exit]:
 
 
 def _exits(node: ast.AST) -> Iterator[Exit]:
-    """The exits in a statement that leave it: of the body of a loop, only its returns."""
-    if isinstance(node, LOOPS):
+    """The exits in a statement that leave it: of the body of a loop, only its returns; none of a `finally`."""
+    if isinstance(node, ast.Try):
+        for part in (*node.body, *node.handlers, *node.orelse):
+            yield from _exits(part)
+    elif isinstance(node, LOOPS):
         yield from (e for s in node.body for e in _all_exits(s) if isinstance(e, ast.Return))
         for statement in node.orelse:
             yield from _exits(statement)
@@ -199,27 +226,3 @@ def _exits(node: ast.AST) -> Iterator[Exit]:
     elif not isinstance(node, SCOPES):
         for child in children(node):
             yield from _exits(child)
-
-
-def _check_each(node: ast.Try, loop: Loop | None, returns: bool) -> None:
-    """Exits from a `try` stay as they are, behind a check that nothing around them is decided on the device."""
-
-    def checked(body: list[ast.stmt], inner: bool) -> list[ast.stmt]:
-        made: list[ast.stmt] = []
-        for statement in body:
-            home = HOME if isinstance(statement, ast.Return) else loop.home if loop and not inner else None
-            if isinstance(statement, Exit) and home and (returns or home != HOME):
-                check = hook("leaves_try", load(home), ast.Constant(type(statement).__name__.lower()))
-                made += placed([ast.Expr(check)], statement)
-            for block in ("body", "orelse", "finalbody"):
-                if hasattr(statement, block) and not isinstance(statement, SCOPES):
-                    setattr(statement, block, checked(getattr(statement, block), inner or isinstance(statement, LOOPS)))
-            for handler in getattr(statement, "handlers", ()):
-                handler.body = checked(handler.body, inner)
-            made.append(statement)
-        return made
-
-    for part in (node, *node.handlers):
-        for block in ("body", "orelse", "finalbody"):
-            if hasattr(part, block):
-                setattr(part, block, checked(getattr(part, block), False))

@@ -13,7 +13,7 @@ from typing import Any
 from flylab.compiler.source import Source
 from flylab.compiler.syntax.exits import Exits, assign, hook, load, place, placed
 from flylab.compiler.syntax.liveness import Liveness, Names
-from flylab.compiler.syntax.names import bindings, inside, parameters, rebound_below, walk
+from flylab.compiler.syntax.names import bindings, inside, parameters, walk
 from flylab.errors import NotSupportedError, TraceError
 from flylab.places import SourceLine
 
@@ -79,7 +79,6 @@ class Hooking(ast.NodeTransformer):
         self.first_line = node.lineno
         self.unsure = (outer - own) | frozenset(_unsure(node.body, known))
         self.liveness = Liveness.of(node, node.body)
-        self.shared = rebound_below(node)
         node.body = self.block(node.body)
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -130,7 +129,7 @@ class Hooking(ast.NodeTransformer):
     def site(self, kind: str, node: ast.stmt, extra: list[ast.stmt], targets: frozenset[str] = frozenset(),
              has_else: bool = False) -> int:
         """Note a site; its number."""
-        written = {n for n, _ in bindings([node])} | self.shared
+        written = {n for n, _ in bindings([node])}
         names = tuple(sorted(written))
         first, last = node.lineno, node.end_lineno or node.lineno
         lines = {n: (self._last(n, 0, first - 1), self._last(n, first, last)) for n in names}

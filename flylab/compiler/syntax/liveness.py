@@ -87,7 +87,9 @@ class Liveness:
 
 
 def _killed(node: ast.stmt) -> set[str]:
-    """The names that a plain assignment certainly binds."""
+    """The names that a plain assignment, or a definition, certainly binds."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
     targets = node.targets if isinstance(node, ast.Assign) else []
     names = [n for t in targets for n in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
     found = {n.id for n in names if isinstance(n, ast.Name)}

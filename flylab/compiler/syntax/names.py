@@ -113,16 +113,6 @@ def declared(nodes: Iterable[ast.AST], kind: type[ast.Nonlocal] | type[ast.Globa
     return {name for node in nodes if isinstance(node, kind) for name in node.names}
 
 
-def rebound_below(function: ast.AST) -> set[str]:
-    """The names that functions nested in this one bind as `nonlocal`: calling such a function changes them."""
-    return {
-        name
-        for node in inside(function)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        for name in declared(walk(node), ast.Nonlocal)
-    }
-
-
 def parameters(function: Function) -> set[str]:
     """The names of a function's parameters."""
     args = function.args
