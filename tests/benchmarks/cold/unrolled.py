@@ -28,10 +28,10 @@ def steps(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, BLOCK: fx.Constexpr[int], ST
     fx.copy(copy, fx.slice(tB, (None, tid)), rB)
     a = Vec(fx.memref_load_vec(rA))
     b = Vec(fx.memref_load_vec(rB))
-    for i, state in range(fx.Int64(0), fx.Int64(64), fx.Int64(1), init=[a, b]):
+    for _, state in range(fx.Int64(0), fx.Int64(64), fx.Int64(1), init=[a, b]):
         x = state[0]
         y = state[1]
-        for step in range_constexpr(STEPS):
+        for _ in range_constexpr(STEPS):
             x = x * a + y
             y = y - x * b
         results = yield [x, y]
