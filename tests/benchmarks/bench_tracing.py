@@ -3,8 +3,8 @@
     python tests/benchmarks/bench_tracing.py --peer-python .venv-peer/bin/python      (`make peer` makes it)
 
 Both trace the same texts, cold/vector_add.py and cold/unrolled.py, the latter with a loop that carries values and a
-body of 80 steps. Each number is from a process of its own, in turn, in processor time; cold/measure.py says what is timed on
-either side: ours is cold, the peer's a repeated call, which favours the peer.
+body of 80 steps. Each number is from a process of its own, in turn, in processor time; cold/measure.py says what is
+timed on either side: ours is cold, the peer's a repeated call, which favours the peer.
 """
 
 from __future__ import annotations
