@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 from flylab.compiler.source import Source
-from flylab.compiler.syntax.exits import Exits, assign, hook, load, place, placed
+from flylab.compiler.syntax.exits import Exits, assign, hook, is_hook, load, place, placed
 from flylab.compiler.syntax.liveness import Liveness, Names
 from flylab.compiler.syntax.names import bindings, inside, parameters, walk
 from flylab.errors import NotSupportedError, TraceError
@@ -80,17 +80,28 @@ class Hooking(ast.NodeTransformer):
         self.bound = sorted(chain(*bound), key=lambda pair: pair[1])
         self.first_line = node.lineno
         own = known.union(name for name, _ in self.bound)
-        self.unsure = (outer - own) | _unsure(node.body, bound, known) | _deleted(nodes)
+        self.deleted = _deleted(nodes)
+        self.unsure = (outer - own) | _unsure(node.body, bound, known) | self.deleted
         self.liveness = Liveness.of(node, nodes)
         node.body = self.block(node.body)
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """A list of statements, each of which may become several."""
         made: list[ast.stmt] = []
+        before = self.unsure
         for statement in statements:
+            bound = self._certainly_bound(statement)
             found = self.visit(statement)
             made += found if isinstance(found, list) else [found]
+            self.unsure = self.unsure - bound
+        self.unsure = before
         return made
+
+    def _certainly_bound(self, node: ast.stmt) -> Names:
+        """The names that have a value in the rest of the block that a statement stands in."""
+        if not self.unsure or not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            return frozenset()
+        return frozenset(name for name, _ in bindings([node])) - self.deleted
 
     def visit(self, node: ast.AST) -> Any:
         """Refuses kinds of statements that no table has."""
@@ -289,7 +300,8 @@ class Hooking(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         node = self.generic_visit(node)  # type: ignore[assignment]
-        node.func = place(hook("callee", node.func), node.func)
+        if not is_hook(node):
+            node.func = place(hook("callee", node.func), node.func)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
