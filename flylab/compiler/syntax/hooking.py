@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from flylab.compiler.source import Source
@@ -74,11 +75,13 @@ class Hooking(ast.NodeTransformer):
     def body(self, node: ast.FunctionDef | ast.ClassDef, outer: Names) -> None:
         """Rewrite the statements of a function or class."""
         known = parameters(node) if isinstance(node, ast.FunctionDef) else set()
-        own = set(known) | {name for name, _ in bindings(node.body)}
-        self.bound = sorted(bindings(node.body), key=lambda pair: pair[1])
+        nodes = list(inside(node))
+        bound = [list(bindings([statement])) for statement in node.body]
+        self.bound = sorted(chain(*bound), key=lambda pair: pair[1])
         self.first_line = node.lineno
-        self.unsure = (outer - own) | frozenset(_unsure(node.body, known))
-        self.liveness = Liveness.of(node, node.body)
+        own = known.union(name for name, _ in self.bound)
+        self.unsure = (outer - own) | _unsure(node.body, bound, known) | _deleted(nodes)
+        self.liveness = Liveness.of(node, nodes)
         node.body = self.block(node.body)
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -324,19 +327,21 @@ class Hooking(ast.NodeTransformer):
         return place(hook("decided", value, ast.Constant(kind)), value)
 
 
-def _unsure(body: list[ast.stmt], known: set[str]) -> Iterator[str]:
-    """The names whose first binding stands in an `if` or a loop, and those that are deleted: they may have no value."""
-    sure = set(known)
-    for statement in body:
-        nested = isinstance(statement, (ast.If, ast.For, ast.While, ast.Try))
-        for name, _ in bindings([statement]):
-            if nested and name not in sure:
-                yield name
-            elif not nested:
-                sure.add(name)
-        for node in (statement, *inside(statement)):
-            if isinstance(node, ast.Delete):
-                yield from (t.id for t in node.targets if isinstance(t, ast.Name))
+def _unsure(body: list[ast.stmt], bound: list[list[tuple[str, int]]], known: set[str]) -> set[str]:
+    """The names whose first binding stands in an `if` or a loop, and that may have no value behind it."""
+    sure, unsure = set(known), set()
+    for statement, names in zip(body, bound, strict=True):
+        found = {name for name, _ in names}
+        if isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
+            unsure |= found - sure
+        else:
+            sure |= found
+    return unsure
+
+
+def _deleted(nodes: list[ast.AST]) -> set[str]:
+    """The names that `del` may leave without a value."""
+    return {t.id for n in nodes if isinstance(n, ast.Delete) for t in n.targets if isinstance(t, ast.Name)}
 
 
 def _attribute(name: str, attribute: str) -> ast.expr:
