@@ -159,8 +159,8 @@ class Hooking(ast.NodeTransformer):
             ast.If(_attribute(name, "then"), [_within(name, then)], []),
         ]
         if orelse:
-            again = [ast.If(_attribute(name, "runtime"), [_unpack(names, name, "other")], [])] if names else []
-            made.append(ast.If(_attribute(name, "orelse"), [*again, _within(name, orelse)], []))
+            again = ast.If(_attribute(name, "runtime"), [_unpack(names, name, "other")], [])
+            made.append(ast.If(_attribute(name, "orelse"), [again, _within(name, orelse)], []))
         made.append(ast.If(_attribute(name, "runtime"), [_unpack(names, name, "merged")], []))
         return placed(made, node.test)
 
