@@ -16,7 +16,7 @@ bin = $(VENV)/bin
 ready = $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo test check format golden notebooks peer clean
+.PHONY: help lab demo test check format golden notebooks math-table peer clean
 
 help:
 	@echo "make lab        open the tour in JupyterLab"
@@ -26,6 +26,7 @@ help:
 	@echo "make format     sort imports and apply ruff's safe fixes"
 	@echo "make golden     write the golden files anew, then look at git diff"
 	@echo "make notebooks  run the notebooks and keep their outputs, then look at git diff"
+	@echo "make math-table measure how accurate fx.math is, and write notebooks/reference/math_accuracy.md"
 	@echo "make peer       compare compile times with the published flydsl wheel, in .venv-peer"
 	@echo "make clean      remove .venv and what was built"
 
@@ -52,6 +53,9 @@ golden: $(ready)-test
 
 notebooks: $(ready)-test
 	$(bin)/python .ci/notebooks.py $(ARGS)
+
+math-table: $(ready)-test
+	$(bin)/python -m tests.mathlib.table
 
 peer: $(ready)-lab
 	@$(PYTHON) .ci/prepare.py peer --venv .venv-peer

@@ -76,6 +76,9 @@ class ToolchainError(FlylabError):
 class DeviceError(FlylabError):
     """A kernel went wrong while it ran, or no device can run it."""
 
+    workgroup: int | None = None
+    """The number of the workgroup that went wrong; those of lower numbers ran to their end."""
+
 
 class UnknownInstruction(DeviceError):
     """An instruction, or a form of one, that the software device does not execute."""

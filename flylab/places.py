@@ -106,9 +106,15 @@ def here() -> SourceLine | None:
     return None if frame is None else _source_line(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 
+def _function_name(code: CodeType) -> str:
+    """The function that code stands in: that of a lambda or a comprehension written in it is its own."""
+    names = [name for name in code.co_qualname.split(".") if not name.startswith("<")]
+    return names[-1] if names else code.co_name
+
+
 def _source_line(code: CodeType, instruction: int, fallback: int) -> SourceLine:
     line, column, end_column = position(code, instruction, fallback)
-    return SourceLine.of(code.co_filename, line, column, end_column, code.co_name)
+    return SourceLine.of(code.co_filename, line, column, end_column, _function_name(code))
 
 
 def of_traceback(traceback: TracebackType | None) -> SourceLine | None:

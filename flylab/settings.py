@@ -41,6 +41,7 @@ class Setting:
 DUMP_IR = Setting("DUMP_IR", "0", "write the IR after each step, and the ISA, of each compilation")
 DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", "the folder for FLYLAB_DUMP_IR")
 OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", "optimisation level of LLVM, 0 to 3")
+PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), "bytes of the buffer for what one launch of a kernel prints")
 DEVICE = Setting("DEVICE", "", "the device: hip, hip:1, emulated, emulated:gfx950")
 
 
@@ -49,4 +50,12 @@ def opt_level() -> int:
     text = OPT_LEVEL.text()
     if text not in ("0", "1", "2", "3"):
         raise FlylabError(f"FLYLAB_COMPILE_OPT_LEVEL={text!r}", hint="use 0, 1, 2 or 3")
+    return int(text)
+
+
+def printf_bytes() -> int:
+    """Bytes of the buffer for `fx.printf`. Raises `FlylabError` for what is no number of 64 or more."""
+    text = PRINTF_BYTES.text()
+    if not text.isdecimal() or not 64 <= int(text) < 1 << 48:
+        raise FlylabError(f"FLYLAB_PRINTF_BYTES={text!r}", hint=f"use a number of bytes: {PRINTF_BYTES.default}")
     return int(text)

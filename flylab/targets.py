@@ -31,6 +31,16 @@ class Target:
     def __str__(self) -> str:
         return self.arch
 
+    @property
+    def float8(self) -> dict[str, str]:
+        """The 8-bit floats that the chip has instructions for, by what these call them.
+
+        >>> target("gfx942").float8
+        {'fp8': 'Float8E4M3FNUZ', 'bf8': 'Float8E5M2FNUZ'}
+        """
+        kinds = ("E4M3FN", "E5M2") if self.ocp_fp8 else ("E4M3FNUZ", "E5M2FNUZ")
+        return dict(zip(("fp8", "bf8"), [f"Float8{kind}" for kind in kinds], strict=True))
+
 
 TARGETS = {
     t.arch: t

@@ -24,6 +24,7 @@ from typing import Any
 
 from flylab.compiler.kernel import Method, TracedFunction
 from flylab.compiler.users import PLAIN, exact, is_library, is_users
+from flylab.expr.numeric import Numeric
 
 MISSING = object()
 NO_NAMES: Set[str] = frozenset()
@@ -112,6 +113,8 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     kind = type(value)
     if kind in PLAIN:
         return exact(value)
+    if isinstance(value, Numeric) and value.is_static:
+        return kind, exact(value.value)
     key: Any = Same(value)
     inside = contents(value)
     if inside is not None and id(value) not in path and len(path) < MAX_NESTING:

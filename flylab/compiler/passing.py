@@ -1,7 +1,7 @@
 """What a launch passes: a launcher's arguments as tracing sees them, and a kernel's as its parameters get them.
 
-A tensor and a number are one argument of the device function each. A layout, or a tuple, with runtime numbers is passed
-as these numbers; the kernel puts it together again.
+A tensor and a number are one argument of the device function each. A layout, a tuple or a struct with runtime numbers
+is passed as these numbers; the kernel puts it together again.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, STRUCT, TENSOR, Parameter
 from flylab.dialect.types import Algebra
-from flylab.errors import TraceError
+from flylab.errors import ArgumentError, TraceError
 from flylab.expr.algebra import is_runtime
 from flylab.expr.layout_value import LayoutValue, term_known
 from flylab.expr.numeric import Numeric, numeric_class
 from flylab.expr.state import FunctionState
+from flylab.expr.struct import Struct, assembled, numbers_in
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Stream
 from flylab.expr.views import get_iter, get_layout, make_view
@@ -25,17 +26,36 @@ from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime
 from flylab.layout.terms import Term
 
+MOST_BYTES = 4096
+"""The most bytes of a struct that is passed, number by number: what a kernel's arguments have in all."""
+
 
 @dataclass(frozen=True)
 class HostArgument:
     """A launch argument as tracing sees it: what it is, without its data.
 
-    `kind` is that of a Parameter; `spec` a MemRef for a tensor, the class of a number, the value of a Constexpr.
+    `kind` is that of a Parameter; `spec` a MemRef for a tensor, the class of a number or struct, the value of a
+    Constexpr.
     """
 
     name: str
     kind: str
     spec: Any
+
+    def on_device(self) -> list[HostArgument]:
+        """The arguments that a device function takes for it: one for each number of a struct, none for a constant.
+
+        Raises `ArgumentError` for a struct that is too large to be passed.
+        """
+        if self.kind == STRUCT:
+            if self.spec.size > MOST_BYTES:
+                raise ArgumentError(
+                    f"'{self.name}' is {self.spec.__name__}, of {self.spec.size} bytes: a launch passes at most "
+                    f"{MOST_BYTES}",
+                    hint="put it into a tensor of bytes, and load what is needed: S.at(fx.get_iter(tensor)).peek()",
+                )
+            return [HostArgument(path, NUMBER, number) for path, number in numbers_in(self.spec, self.name)]
+        return [self] if self.kind in (TENSOR, NUMBER) else []
 
 
 Slot = tuple[HostArgument, Any, Term | None]
@@ -88,6 +108,9 @@ def host_value(argument: HostArgument, values: Iterator[Any]) -> Any:
         return Tensor(next(values))
     if argument.kind == NUMBER:
         return argument.spec(next(values))
+    if argument.kind == STRUCT:
+        numbers = iter([host_value(each, values) for each in argument.on_device()])
+        return assembled(argument.spec, numbers)
     return argument.spec
 
 
@@ -98,7 +121,21 @@ def passed(parameter: Parameter, value: Any) -> Passed:
         return _tensor(name, value)
     if isinstance(value, (LayoutValue, tuple, list)) and is_runtime(value) and parameter.kind == INFERRED:
         return _tree(name, value)
+    if isinstance(value, Struct) and parameter.kind in (STRUCT, INFERRED) or parameter.kind == STRUCT:
+        return _struct(parameter, value)
     return Passed(name, [_argument(parameter, value)])
+
+
+def _struct(parameter: Parameter, value: Any) -> Passed:
+    """A struct: one slot for each number in it."""
+    if parameter.kind == STRUCT:
+        parameter.check_struct(value)
+    kind = type(value)
+    slots: list[Slot] = [
+        (argument, leaf, None if leaf.is_static else term_known(leaf))
+        for argument, leaf in zip(HostArgument(parameter.name, STRUCT, kind).on_device(), value.leaves(), strict=True)
+    ]
+    return Passed(parameter.name, slots, lambda values, names: assembled(kind, iter(values)))
 
 
 def _tensor(name: str, tensor: Tensor) -> Passed:

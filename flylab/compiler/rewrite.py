@@ -9,6 +9,7 @@ from __future__ import annotations
 import __future__
 
 import ast
+import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -21,10 +22,10 @@ from flylab.compiler.control.hooks import Hooks
 from flylab.compiler.source import Source, read
 from flylab.compiler.syntax.exits import HOOK
 from flylab.compiler.syntax.hooking import Hooking, Site
-from flylab.compiler.syntax.names import mark_comprehensions
+from flylab.compiler.syntax.names import fill_locations, inside, mark_comprehensions, walk
 from flylab.compiler.users import is_library
 from flylab.errors import TraceError
-from flylab.expr.helpers import UNREAD
+from flylab.expr.helpers import REWRITTEN, UNREAD
 from flylab.passes.recording import lines_of
 from flylab.places import SourceLine
 
@@ -69,7 +70,7 @@ def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
     try:
         tree = source.parse()
         tree.decorator_list = []
-        mark_comprehensions(tree)
+        mark_comprehensions(walk(tree))
         first = _first_return(tree, source)
         sites: list[Site] = []
         Hooking(source, count(1), sites, is_generator=not is_traced).function(tree)
@@ -83,14 +84,7 @@ def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
 
 
 def _first_return(tree: ast.FunctionDef, source: Source) -> SourceLine | None:
-    found: list[ast.Return] = []
-    todo: list[ast.AST] = list(tree.body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Return) and node.value is not None:
-            found.append(node)
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            todo.extend(ast.iter_child_nodes(node))
+    found = [node for node in inside(tree) if isinstance(node, ast.Return) and node.value is not None]
     if not found:
         return None
     first = min(found, key=lambda node: node.lineno)
@@ -131,7 +125,8 @@ def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
     # A name of its own (or of its class) that it finds in its globals must not become a local of the factory.
     shared = [] if inside.name in free else [ast.Global([inside.name])]
     factory.body = [*shared, inside]  # type: ignore[attr-defined]
-    module = ast.fix_missing_locations(ast.Module([factory], []))
+    module = ast.Module([factory], [])
+    fill_locations(module)
     flags = original.__code__.co_flags & __future__.annotations.compiler_flag
     made = compile(module, rewritten.source.file, "exec", flags, dont_inherit=True)
     code = _function_code(made, rewritten.tree.name)
@@ -143,6 +138,7 @@ def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
 def _note(code: types.CodeType) -> None:
     """Note a rewritten function, and those nested in it: they stay as they are."""
     _codes[id(code)] = code, None
+    REWRITTEN[id(code)] = code
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             _note(inner)
@@ -156,11 +152,32 @@ def callee(function: Any) -> Any:
     if isinstance(function, types.MethodType):
         inner = callee(function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
+    if isinstance(function, functools.partial):
+        inner = callee(function.func)
+        return function if inner is function.func else functools.partial(inner, *function.args, **function.keywords)
+    if isinstance(function, type):
+        return _constructor(function)
     called = vars(type(function)).get("__call__")
     if isinstance(called, types.FunctionType):
         inner = callee(called)
         return function if inner is called else types.MethodType(inner, function)
     return function
+
+
+def _constructor(kind: type) -> Any:
+    """What makes an object of a class: with a rewritten `__init__`, where it has one of the user's and nothing else."""
+    init = kind.__init__  # type: ignore[misc]
+    ordinary = type(kind) is type and "__new__" not in {n for c in kind.__mro__[:-1] for n in vars(c)}
+    inner = callee(init) if ordinary and isinstance(init, types.FunctionType) else init
+    if inner is init:
+        return kind
+
+    def made(*args: Any, **named: Any) -> Any:
+        new: Any = object.__new__(kind)
+        inner(new, *args, **named)
+        return new
+
+    return made
 
 
 def _code_of(function: types.FunctionType) -> Code | None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from flylab.dtypes import BOOL
 from flylab.errors import ArgumentError, TraceError
-from flylab.expr.numeric import Numeric
+from flylab.expr.numeric import Numeric, numeric_class
 from flylab.expr.promotion import integer_range, promote
+from flylab.expr.struct import Laid
 from flylab.expr.tensor import Tensor
 from flylab.expr.typing import Constexpr, Stream
 from flylab.layout import ComposedLayout, Layout
-from flylab.places import SourceLine
+from flylab.places import SourceLine, user_frame
 
 TENSOR, NUMBER, CONSTEXPR, STREAM, INFERRED = "tensor", "number", "constexpr", "stream", "inferred"
+STRUCT = "struct"
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Parameter:
     kind: str
     numeric: type[Numeric] | None = None
     constexpr_type: Any = None
+    struct: Any = None
 
     def __str__(self) -> str:
         shown = {
@@ -34,6 +38,7 @@ class Parameter:
             STREAM: "fx.Stream",
             CONSTEXPR: f"fx.{Constexpr(self.constexpr_type)}",
             INFERRED: "(no annotation)",
+            STRUCT: getattr(self.struct, "__name__", ""),
         }
         return f"{self.name}: {f'fx.{self.numeric.__name__}' if self.numeric else shown[self.kind]}"
 
@@ -58,6 +63,16 @@ class Parameter:
             expected = f"an integer from {low} to {high}"
         if not good:
             raise ArgumentError(f"'{self}' gets {value!r} (a {type(value).__name__})", hint=f"pass {expected}")
+
+    def check_struct(self, value: Any) -> None:
+        """Raise `ArgumentError` unless a value is an object of the parameter's struct."""
+        if type(value) is not self.struct:
+            same = type(value).__name__ == self.struct.__name__
+            raise ArgumentError(
+                f"'{self}' gets {value!r} (a {type(value).__name__})",
+                hint="it is of another struct of this name: define the function again, after the struct" if same else
+                f"make one: {self.struct.__name__}(...)",
+            )
 
     def check_constant(self, value: Any) -> None:
         """Raise `ArgumentError` unless a value is of the type that `fx.Constexpr[...]` names."""
@@ -95,27 +110,28 @@ class Signature:
             annotation = self._evaluate(annotation, parameter.name)
         if annotation is Constexpr or isinstance(annotation, Constexpr):
             return Parameter(parameter.name, CONSTEXPR, constexpr_type=getattr(annotation, "kind", None))
+        if isinstance(annotation, Laid):
+            return Parameter(parameter.name, STRUCT, struct=annotation)
         if isinstance(annotation, type):
             if issubclass(annotation, Tensor):
                 return Parameter(parameter.name, TENSOR)
             if issubclass(annotation, Stream):
                 return Parameter(parameter.name, STREAM)
             if issubclass(annotation, Numeric) and hasattr(annotation, "dtype"):
-                return Parameter(parameter.name, NUMBER, annotation)
+                return Parameter(parameter.name, NUMBER, numeric_class(annotation))
             if issubclass(annotation, (Layout, ComposedLayout, tuple, list)):
                 return Parameter(parameter.name, INFERRED)  # known, or with runtime numbers: the value tells
         raise TraceError(
             f"parameter '{parameter.name}' of '{self.function.__name__}' is annotated {annotation!r}",
             where=self.where(),
-            hint="use fx.Tensor, fx.Int32 (or another number), fx.Constexpr[int] or fx.Stream",
+            hint="use fx.Tensor, fx.Int32 (or another number), a struct, fx.Constexpr[int] or fx.Stream",
         )
 
     def _evaluate(self, text: str, name: str) -> Any:
         """An annotation that is a string: `from __future__ import annotations`, or quoted."""
-        cells = zip(self.function.__code__.co_freevars, self.function.__closure__ or (), strict=True)
+        written: Any = inspect.unwrap(self.function)  # not a decorator's wrapper, which may stand in another file
         try:
-            names = {n: c.cell_contents for n, c in cells}
-            return eval(text, self.function.__globals__, names)
+            return eval(text, written.__globals__, _names_around(written))
         except Exception as error:
             raise TraceError(
                 f"the annotation '{text}' of parameter '{name}' cannot be resolved ({error})",
@@ -142,3 +158,15 @@ class Signature:
             ) from None
         bound.apply_defaults()
         return bound.arguments
+
+
+def _names_around(function: Any) -> dict[str, Any]:
+    """The variables of the functions around one, which a quoted annotation may name: where it is being defined, also
+    those that it does not use."""
+    frame, names = user_frame(), {}
+    if frame is not None and any(constant is function.__code__ for constant in frame.f_code.co_consts):
+        names = dict(frame.f_locals)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # it has no value yet
+            names[name] = cell.cell_contents
+    return names

@@ -17,6 +17,7 @@ from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
 from flylab.errors import Check, FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.lines import Line
 from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric
 from flylab.expr.promotion import plain
@@ -43,6 +44,8 @@ class TracedModule:
     """Kernel symbol -> the block that it is compiled for, None for any."""
     checks: dict[str, list[Check]] = field(default_factory=dict)
     """Kernel symbol -> its checks by their numbers; under "" those of the launcher."""
+    lines: dict[str | None, list[Line]] = field(default_factory=dict)
+    """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
 
 
 class Trace:
@@ -70,10 +73,11 @@ class Trace:
                 "gpu.module", regions=1, loc=mlir_location(), attributes={"sym_name": ir.StringAttr.get(KERNEL_MODULE)}
             )
             self.kernel_block = gpu_module.regions[0].blocks.append()
-            runtime = [a for a in self.result.arguments if a.kind in (TENSOR, NUMBER)]
+            runtime = [a for given in self.result.arguments for a in given.on_device()]
             block = self._function("func.func", launcher, launcher.name, runtime, {})
         state = FunctionState(launcher.name, block.owner.operation)
         self.result.checks[""] = state.checks
+        self.result.lines[None] = state.lines
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             bound = {a.name: host_value(a, values) for a in self.result.arguments}
@@ -160,7 +164,7 @@ class Trace:
     ) -> None:
         from mlir import ir
 
-        runtime = [a for passed in arguments for a, _, _ in passed.slots if a.kind in (TENSOR, NUMBER)]
+        runtime = [a for passed in arguments for slot in passed.slots for a in slot[0].on_device()]
         extra: dict[str, Any] = {"gpu.kernel": ir.UnitAttr.get()}
         if known:
             extra["known_block_size"] = ir.DenseI32ArrayAttr.get(list(known))
@@ -176,6 +180,7 @@ class Trace:
         x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
         state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
         self.result.checks[symbol] = state.checks
+        self.result.lines[symbol] = state.lines
         with ir.InsertionPoint(block), tracing(state):
             values = iter(block.arguments)
             names = Names(state)
@@ -281,5 +286,12 @@ def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
             result = running.run(launcher)
         except FlylabError as error:
             raise error.at(of_traceback(error.__traceback__)) from error.__cause__
+        except RecursionError as error:
+            where = of_traceback(error.__traceback__)
+            raise TraceError(
+                f"'{where.function if where else launcher.name}' calls itself without an end while it is traced",
+                where=where,
+                hint="both arms of a runtime `if` are traced: recurse over a number that Python knows, or write a loop",
+            ) from None
     result.module.operation.verify()
     return result

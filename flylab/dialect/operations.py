@@ -71,6 +71,8 @@ OPERATIONS = {
         Operation("get_iter", ("view",), ("iterator",), meaning="the pointer of a view"),
         Operation("int_swizzle", ("index",), ("swizzled",), ("swizzle",), meaning="an index through a swizzle"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
+        Operation("recast_iter", ("iterator",), ("recast",), meaning="the same address as a pointer to another format"),
+        Operation("ptrtoint", ("iterator",), ("address",), meaning="the address of a pointer into global memory"),
         Operation(
             "make_buffer_ptr",
             ("iterator", "num_records*"),
@@ -78,6 +80,7 @@ OPERATIONS = {
             ("num_records",),
             meaning="a pointer behind a buffer descriptor, which bounds it to num_records bytes",
         ),
+        Operation("convert_float", ("value",), ("converted",), meaning="a float of below 16 bits to or from Float32"),
         # Registers and whole-fragment access.
         Operation("check", ("condition",), (), ("number", "message"), "writes", "stop where the condition is false"),
         Operation("memref_alloca", (), ("registers",), effect="allocates", meaning="a fragment in registers"),
@@ -87,6 +90,14 @@ OPERATIONS = {
         Operation("memref_store_vec", ("vector", "view"), (), effect="writes", meaning="the mirror of memref_load_vec"),
         Operation("ptr_load", ("iterator",), ("value",), effect="reads", meaning="consecutive elements at a pointer"),
         Operation("ptr_store", ("value", "iterator"), (), effect="writes", meaning="the mirror of ptr_load"),
+        Operation(
+            "printf",
+            ("word*",),
+            (),
+            ("format", "formats", "site"),
+            effect="writes",
+            meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
+        ),
         # Copies: over views; then one atom between pointers; then as a load or a store of an SSA value.
         Operation("copy", ("source", "target"), (), ("atom",), effect="writes", meaning="copy a view, atom by atom"),
         Operation("copy_atom_call", ("source", "target"), (), ("atom",), effect="writes", meaning="copy one atom"),

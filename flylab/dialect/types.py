@@ -47,6 +47,11 @@ class Ptr:
     def __str__(self) -> str:
         return f"{dtype_text(self.dtype)}, {self.space}{_align_text(self.align)}"
 
+    @property
+    def known_align(self) -> int:
+        """The alignment in bytes that its address is known to have."""
+        return self.align or max(self.dtype.bits // 8, 1)
+
 
 @dataclass(frozen=True)
 class MemRef:

@@ -18,6 +18,7 @@ from flylab.emulator.state import (
     FAULT,
     MISALIGNED,
     OUT_OF_BOUNDS,
+    PRIVATE,
     RANGE_OFFSET,
     RECORD_BYTES,
     ROW_BYTES,
@@ -36,8 +37,9 @@ class Access:
 
     `unit` is the bytes of one element of memory (4 for whole registers), `registers` how many a lane moves. `place` is
     where addresses come from: "pair" (a 64-bit vector address), "base" (a scalar base and a 32-bit vector offset),
-    "buffer" (a descriptor), the last with or without a vector offset. Slots: data, address, base, constant offset,
-    scalar offset (whose kind is "s" or "k").
+    "buffer" (a descriptor), "private" (the lane's private memory), the last two with or without a vector offset. Slots:
+    data, address, base, constant offset, scalar offset (whose kind is "s" or "k"); of a private access, also where
+    private memory begins and its size.
     """
 
     store: bool
@@ -55,7 +57,7 @@ class Access:
         return self.unit * self.registers
 
 
-DATA, ADDRESS, BASE, OFFSET, SCALAR_OFFSET = range(5)
+DATA, ADDRESS, BASE, OFFSET, SCALAR_OFFSET, PRIVATE_AT, PRIVATE_BYTES = range(7)
 
 
 def count_to_here(b: Builder) -> None:
@@ -99,14 +101,17 @@ def look_up(b: Builder, mask: Value, size: int, store: bool, shown: int = 0) -> 
 
 def write(access: Access, name: str) -> str:
     """The IR of a vector access."""
-    return _VectorAccess(access).text(name)
+    return (_PrivateAccess if access.place == "private" else VectorAccess)(access).text(name)
 
 
-class _VectorAccess:
+class VectorAccess:
+    """The parts of a handler of vector accesses: addresses, bounds, and the ways to move data."""
+
     def __init__(self, access: Access):
         self.access, self.b = access, Builder()
 
     def text(self, name: str) -> str:
+        """The handler's IR."""
         b = self.b
         self.exec = b.load(b.at("%s", 4 * EXEC), "i64")
         addresses, limit = self.addresses()
@@ -147,6 +152,7 @@ class _VectorAccess:
         return base, end
 
     def row(self, record_slot: int, register: int = 0) -> str:
+        """The pointer to a vector register of an operand."""
         b = self.b
         return b.at(b.at("%v", slot(b, record_slot)), ROW_BYTES * register)
 
@@ -173,6 +179,7 @@ class _VectorAccess:
             b.label(b.fresh("unreached"))
 
     def copy_small(self, pointer: str) -> None:
+        """Bytes or halves, one a lane."""
         b, access, type_ = self.b, self.access, f"i{8 * self.access.unit}"
         if access.store:
             data = b.load(self.row(DATA), "i32", WAVE_SIZE, 64)
@@ -190,6 +197,7 @@ class _VectorAccess:
             b.store(part, b.at(self.row(DATA, register), 4 * at), 64)
 
     def copy_out(self, pointer: str, at: int) -> None:
+        """The mirror of `copy_in`."""
         b, n = self.b, self.access.registers
         lanes = STEP if n > 1 else WAVE_SIZE
         parts = [b.load(b.at(self.row(DATA, register), 4 * at), "i32", lanes, 64) for register in range(n)]
@@ -203,6 +211,7 @@ class _VectorAccess:
         b.store(block, b.at(pointer, 4 * n * at), 1)
 
     def shuffle(self, x: Value, y: Value, order: list[int]) -> Value:
+        """Elements of two vectors, in this order."""
         mask = ", ".join(f"i32 {n}" for n in order)
         return self.b.let(f"shufflevector {x.typed}, {y.typed}, <{len(order)} x i32> <{mask}>", "i32", len(order))
 
@@ -256,6 +265,33 @@ class _VectorAccess:
                 # The last dword is out of range wherever another one is.
                 count = b.field("%w", Worker, "clamped") + left_out.call("ctpop")
                 b.set_field("%w", Worker, "clamped", count)
+
+
+class _PrivateAccess(VectorAccess):
+    """An access of private memory: each lane has its own, where all of it lies together."""
+
+    def text(self, name: str) -> str:
+        b, access = self.b, self.access
+        self.exec = b.load(b.at("%s", 4 * EXEC), "i64")
+        scalar = (b.load(b.at("%s", slot(b, SCALAR_OFFSET)), "i32") if access.offset_kind == "s" else
+                  slot(b, SCALAR_OFFSET))
+        offsets = (scalar.to("i64") + slot(b, OFFSET).to("i64", True)).splat(WAVE_SIZE)
+        if access.vector_offset:
+            offsets = offsets + b.load(self.row(ADDRESS), "i32", WAVE_SIZE, 64).to("i64")
+        size = slot(b, PRIVATE_BYTES).to("i64")
+        # As unsigned numbers, so that one below 0 is far outside too.
+        outside = offsets.cmp("uge", size.splat(WAVE_SIZE)) | (offsets + access.bytes).cmp("ugt", size.splat(WAVE_SIZE))
+        bad = self.exec & b.let(f"bitcast {outside.typed} to i64", "i64")
+        with b.when(bad.cmp("ne", 0)):
+            lane = bad.count("cttz")
+            fault(b, PRIVATE, lane, b.let(f"extractelement {offsets.typed}, {lane.typed}", "i64"), access.bytes)
+        base = b.let(f"ptrtoint ptr {b.at('%v', slot(b, PRIVATE_AT))} to i64", "i64")
+        lanes = Value(b, "<" + ", ".join(f"i64 {n}" for n in range(WAVE_SIZE)) + ">", "i64", WAVE_SIZE)
+        addresses = base.splat(WAVE_SIZE) + lanes * size.splat(WAVE_SIZE) + offsets
+        b.store(addresses, b.at("%w", Worker.addresses.offset), 64)
+        self.serve(self.exec, range(access.registers))
+        next_record(b)
+        return b.function(name, HANDLER)
 
 
 def write_scalar_load(name: str, registers: int, offset_kind: str, constant: bool) -> str:

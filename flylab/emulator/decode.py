@@ -21,7 +21,7 @@ from flylab.emulator.operands import (
     constant_bits,
     operands_of,
 )
-from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS
+from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
 from flylab.places import SourceLine
@@ -31,6 +31,7 @@ _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 _LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")
 _SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWORD)|"
                      r"(dst_unused):(UNUSED_(?:PAD|SEXT|PRESERVE)))")
+_DISTANCE = re.compile(r"\(([\w.$@]+)-([\w.$@]+)\)(&4294967295|>>32)")
 _WORDS = {SCALAR: "a scalar register", VECTOR: "a vector register", CONSTANT: "a constant", OFF: "'off'"}
 # What an encoding can name of each file.
 _VECTOR_NUMBERS = 256
@@ -72,7 +73,10 @@ class Coded:
 
 
 class Registers:
-    """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory."""
+    """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory.
+
+    `private_bytes` is what each lane has of private memory.
+    """
 
     def __init__(self, kernel: IsaKernel):
         descriptor = kernel.descriptor
@@ -80,6 +84,12 @@ class Registers:
         granule = kernel.target.vgpr_granule
         self.rows = max(-(-total // granule) * granule, granule)
         self.accumulators = descriptor.get("accum_offset", self.rows)
+        self.private_bytes = kernel.scratch_bytes
+
+    @property
+    def wave_bytes(self) -> int:
+        """The memory of a wave: the rows of its vector registers, then the private memory of its lanes."""
+        return self.rows * ROW_BYTES + WAVE_SIZE * self.private_bytes
 
     def offset(self, operand: Operand, registers: int, *files: str) -> int:
         """The byte offset in its file of a register without source modifiers.
@@ -160,6 +170,7 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
     for instruction in kernel.instructions:
         name = base_name(instruction.mnemonic)
         try:
+            instruction = decoder.with_distances(instruction)
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
@@ -182,6 +193,23 @@ class Decoder:
         if label not in self.kernel.labels:
             raise OperandError(f"the kernel has no label {label}")
         return (self.kernel.labels[label] - instruction.index) * RECORD_BYTES
+
+    def with_distances(self, instruction: Instruction) -> Instruction:
+        """An instruction with the distances between labels that its operands name as numbers.
+
+        LLVM jumps far by adding such a distance to the address of the instruction after s_getpc_b64. Here addresses
+        are those of records.
+        """
+        if not any(_DISTANCE.match(text) for text in instruction.operands):
+            return instruction
+        operands = []
+        for text in instruction.operands:
+            found = _DISTANCE.fullmatch(text)
+            if found and found[1] in self.kernel.labels and found[2] in self.kernel.labels:
+                distance = (self.kernel.labels[found[1]] - self.kernel.labels[found[2]]) * RECORD_BYTES
+                text = str(distance >> 32 if found[3] == ">>32" else distance & 0xFFFFFFFF)
+            operands.append(text)
+        return replace(instruction, operands=tuple(operands))
 
     def computing(self, row: Row, instruction: Instruction, modifiers: Iterable[str] | None = None) -> Coded:
         """An instruction of a row of the table; `modifiers` replaces those of the text."""

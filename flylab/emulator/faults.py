@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
 from flylab.emulator.run import Dims, Geometry
-from flylab.emulator.state import DESCRIPTOR, MISALIGNED, PAST_END, TRAP, WAVE_SIZE, Worker
+from flylab.emulator.state import DESCRIPTOR, MISALIGNED, NOWHERE, PAST_END, PRIVATE, TRAP, WAVE_SIZE, Worker
 from flylab.errors import Check, DeviceError, OutOfBounds
 
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
@@ -51,9 +52,18 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if worker.fault_kind == DESCRIPTOR:
         return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}",
                            where=where)
+    if worker.fault_kind == NOWHERE:
+        return DeviceError(f"a jump to an address that is no instruction of the kernel{place}", where=where)
+    if worker.fault_kind == PRIVATE:
+        offset = ctypes.c_int64(worker.fault_address).value
+        return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
+                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where,
+                           hint="an index into memory of the thread's own is outside of it")
     if worker.fault_kind == MISALIGNED:
-        return DeviceError(f"a scalar load of {worker.fault_size} bytes from address {worker.fault_address:#x}, "
-                           f"which is no multiple of 4{place}", where=where)
+        atomic = "_atomic_" in instruction.mnemonic
+        what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
+        return DeviceError(f"{what} of {worker.fault_size} bytes {'at' if atomic else 'from'} address "
+                           f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
     what, hint = _outside(worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
 
@@ -65,7 +75,7 @@ def _described(instruction: Instruction) -> str:
 def _outside(address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
              own: Sequence[Buffer]) -> tuple[str, str]:
     """What an access that lies in no buffer did wrong, and a hint."""
-    writes = "_store_" in instruction.mnemonic
+    writes = "_store_" in instruction.mnemonic or "_atomic_" in instruction.mnemonic
     access = f"a {'write' if writes else 'read'} of {size} bytes at address {address:#x}"
     if address < FIRST_ADDRESS:
         if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:

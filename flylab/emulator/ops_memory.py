@@ -1,9 +1,10 @@
-"""Loads and stores: which mnemonics there are, and how their operands are read (FLAT, global, MUBUF, SMEM)."""
+"""Loads and stores: which mnemonics there are, and how their operands are read (FLAT, global, scratch, MUBUF, SMEM)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from flylab.codegen.isa import Instruction
@@ -11,6 +12,7 @@ from flylab.emulator import access
 from flylab.emulator.access import Access
 from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.operands import CONSTANT, OFF, SCALAR, VECTOR, OperandError, bounded, operands_of
+from flylab.emulator.state import ROW_BYTES
 
 # name, bytes of an element in memory, registers, sign-extended, taken from the upper half
 LOADS = (("ubyte", 1, 1, False), ("sbyte", 1, 1, True), ("ushort", 2, 1, False), ("sshort", 2, 1, True),
@@ -22,12 +24,13 @@ SCALAR_SIZES = {"dword": 1, "dwordx2": 2, "dwordx3": 3, "dwordx4": 4, "dwordx8":
 CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
 _OFFSET = re.compile(r"offset:(.*)")
 # What the encodings hold of a constant offset, lowest and highest.
-OFFSETS = {"global": (-4096, 4095), "flat": (0, 4095), "buffer": (0, 4095), "scalar": (-(1 << 20), (1 << 20) - 1)}
+OFFSETS = {"global": (-4096, 4095), "flat": (0, 4095), "buffer": (0, 4095), "private": (-4096, 4095),
+           "scalar": (-(1 << 20), (1 << 20) - 1), "lds": (0, 65535)}
 
 Decode = Callable[[Decoder, Instruction], Coded]
 
 
-def _modifiers(instruction: Instruction, space: str, flags: frozenset[str] = frozenset()) -> tuple[int, set[str]]:
+def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = frozenset()) -> tuple[int, set[str]]:
     """The constant offset, and those of `flags` that are there."""
     offset, found = 0, set()
     for word in instruction.modifiers:
@@ -45,7 +48,7 @@ def _global(space: str, shape: Access, decoder: Decoder, instruction: Instructio
     operands = operands_of(instruction, 3 if space == "global" else 2)
     data, address = (operands[1], operands[0]) if shape.store else operands[:2]
     base = operands[2] if space == "global" and operands[2].kind != OFF else None
-    offset, _ = _modifiers(instruction, space)
+    offset, _ = modifiers(instruction, space)
     form = Access(shape.store, shape.unit, shape.registers, "base" if base else "pair", shape.signed, shape.high)
     coded = Coded(f"access {form}", partial(access.write, form))
     registers = decoder.registers
@@ -59,7 +62,7 @@ def _global(space: str, shape: Access, decoder: Decoder, instruction: Instructio
 def _buffer(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
     """buffer_*: data, vector offset or `off`, descriptor, scalar offset."""
     data, address, descriptor, scalar = operands_of(instruction, 4)
-    offset, flags = _modifiers(instruction, "buffer", frozenset({"offen"}))
+    offset, flags = modifiers(instruction, "buffer", frozenset({"offen"}))
     vector_offset = "offen" in flags
     if vector_offset == (address.kind == OFF):
         raise OperandError("its vector offset and 'offen' do not go together")
@@ -75,10 +78,28 @@ def _buffer(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
     return coded
 
 
+def _private(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
+    """scratch_*: data, vector offset or `off`, scalar offset or `off`."""
+    operands = operands_of(instruction, 3)
+    data, address = (operands[1], operands[0]) if shape.store else operands[:2]
+    scalar = operands[2]
+    offset, _ = modifiers(instruction, "private")
+    registers, vector_offset = decoder.registers, address.kind != OFF
+    kind = "k" if scalar.kind == OFF else "s"
+    form = replace(shape, place="private", offset_kind=kind, vector_offset=vector_offset)
+    coded = Coded(f"access {form}", partial(access.write, form))
+    for value in (registers.offset(data, shape.registers, VECTOR),
+                  registers.offset(address, 1, VECTOR) if vector_offset else 0,
+                  0, offset, registers.offset(scalar, 1, SCALAR, OFF) if kind == "s" else 0,
+                  registers.rows * ROW_BYTES, registers.private_bytes):
+        coded.slot(value)
+    return coded
+
+
 def _scalar_load(registers: int, buffer: bool, decoder: Decoder, instruction: Instruction) -> Coded:
     """s_load_* and s_buffer_load_*: result, base, and an offset that may have a constant beside it."""
     result, base, offset = operands_of(instruction, 3)
-    constant, _ = _modifiers(instruction, "scalar")
+    constant, _ = modifiers(instruction, "scalar")
     if offset.kind == CONSTANT:
         bounded(instruction.operands[2], *OFFSETS["scalar"], "the offset")
     has_constant = bool(constant)
@@ -99,6 +120,7 @@ def _vector_rows() -> dict[str, Decode]:
             shape = Access(store, unit, registers, "", signed=flag and not store, high=flag and store)
             verb = "store" if store else "load"
             found[f"buffer_{verb}_{name}"] = partial(_buffer, shape)
+            found[f"scratch_{verb}_{name}"] = partial(_private, shape)
             for space in ("global", "flat"):
                 found[f"{space}_{verb}_{name}"] = partial(_global, space, shape)
     return found

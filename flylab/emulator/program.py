@@ -30,10 +30,21 @@ class Loaded:
 @cache
 def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
     """The whole operation table, and the decoders of the instructions that are no rows of it."""
-    from flylab.emulator import ops_control, ops_float, ops_memory, ops_packed, ops_salu, ops_valu
+    from flylab.emulator import (
+        ops_atomic,
+        ops_control,
+        ops_float,
+        ops_fp8,
+        ops_lanes,
+        ops_memory,
+        ops_packed,
+        ops_salu,
+        ops_valu,
+    )
 
     return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
-            ops_memory.DECODERS | ops_control.DECODERS | ops_packed.DECODERS)
+            ops_memory.DECODERS | ops_atomic.DECODERS | ops_lanes.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
+            | ops_fp8.DECODERS)
 
 
 class Program:
@@ -85,10 +96,11 @@ class Program:
         return self.launch_packed(chosen.name, grid, block, segment, buffers, shared)
 
     def launch_packed(self, kernel: str, grid: int | Sequence[int], block: int | Sequence[int], kernarg: bytes,
-                      buffers: Sequence[Buffer], shared: int = 0) -> Report:
-        """Runs a kernel on arguments that are packed already; `buffers` are all the memory it may touch.
+                      buffers: Sequence[Buffer], shared: int = 0, own: Sequence[Buffer] = ()) -> Report:
+        """Runs a kernel on arguments that are packed already; `buffers` are all the user's memory it may touch.
 
-        The kernel-argument segment may leave out the hidden arguments, which are filled here.
+        `own` is memory that the user did not pass, which errors name only where an access is next to it. The
+        kernel-argument segment may leave out the hidden arguments, which are filled here.
         """
         chosen = self._kernel(kernel)
         geometry = Geometry.of(chosen, grid, block, shared)
@@ -97,7 +109,7 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return run(self.load(kernel), geometry, bytes(segment), buffers)
+        return run(self.load(kernel), geometry, bytes(segment), buffers, own)
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels

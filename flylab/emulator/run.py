@@ -18,7 +18,6 @@ from flylab.emulator.state import (
     FAULT,
     MODE,
     RECORD_BYTES,
-    ROW_BYTES,
     SGPR_COUNT,
     SINK,
     WAVE_SIZE,
@@ -40,6 +39,7 @@ ALIGNMENT = PACKET_BYTES = 64
 KERNARG_PADDING = 64
 # Counted in 64 bits by several threads.
 MOST_WORKGROUPS = 1 << 48
+MOST_PRIVATE_BYTES = 1 << 28
 Dims = tuple[int, int, int]
 
 
@@ -101,6 +101,10 @@ class Geometry:
         if found.shared < 0 or lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
+        private = kernel.scratch_bytes * WAVE_SIZE * found.waves
+        if private > MOST_PRIVATE_BYTES:
+            raise DeviceError(f"a block of {found.threads} threads with {kernel.scratch_bytes} bytes of private memory "
+                              f"each takes {private}, and the software device gives a block {MOST_PRIVATE_BYTES}")
         return found
 
 
@@ -154,7 +158,8 @@ def _work_items(block: Dims, dimensions: int) -> tuple[bytes, bytes]:
 class _Run:
     """The native structures of one launch."""
 
-    def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer]):
+    def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
+                 own: Sequence[Buffer]):
         from flylab.emulator.program import core_addresses
 
         self.loaded, self.geometry, self.core = loaded, geometry, core_addresses()
@@ -162,7 +167,7 @@ class _Run:
         self.packet = self._dispatch_packet(len(kernarg))
         self.given = list(buffers)
         self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
-                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False)]
+                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False), *own]
         held = [b for b in (*self.given, *self.own) if b.nbytes > 0]
         self.ranges = (Range * (len(held) + 1))(
             Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
@@ -175,7 +180,7 @@ class _Run:
         self.launch = Launch(
             next=0, total=total, chunk=max(1, min(64, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
-            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.rows * ROW_BYTES,
+            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
             initial_sgprs=self.sgprs.address, initial_v0=self.ids.address, initial_exec=self.masks.address,
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2])
         self.workers = [self._worker() for _ in range(self.threads)]
@@ -219,9 +224,9 @@ class _Run:
         return Memory(PACKET_BYTES, bytes(packet))
 
     def _worker(self) -> tuple[Worker, list[Memory]]:
-        waves, rows = self.geometry.waves, self.loaded.registers.rows
+        waves, wave_bytes = self.geometry.waves, self.loaded.registers.wave_bytes
         memory = [Memory(ctypes.sizeof(Worker)), Memory(len(self.loaded.records), self.loaded.records),
-                  Memory(waves * rows * ROW_BYTES), Memory(waves * 4 * SGPR_COUNT), Memory(waves * ctypes.sizeof(Wave)),
+                  Memory(waves * wave_bytes), Memory(waves * 4 * SGPR_COUNT), Memory(waves * ctypes.sizeof(Wave)),
                   Memory(self.loaded.kernel.lds_bytes + self.geometry.shared)]
         worker = Worker.from_address(memory[0].address)
         worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
@@ -276,12 +281,13 @@ def worker_count() -> int:
     return os.cpu_count() or 1
 
 
-def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer]) -> Report:
+def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
+        own: Sequence[Buffer] = ()) -> Report:
     """Runs a loaded kernel.
 
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
-    launch = _Run(loaded, geometry, kernarg, buffers)
+    launch = _Run(loaded, geometry, kernarg, buffers, own)
     status = launch.run()
     failed = [worker for (worker, _), s in zip(launch.workers, status, strict=True) if s == FAULT]
     if failed:
@@ -289,7 +295,9 @@ def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Bu
 
         worker = min(failed, key=lambda w: w.group)
         number = (worker.fault_record - worker.records) // RECORD_BYTES
-        raise fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
+        error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
+        error.workgroup = worker.group
+        raise error
     workers = [worker for worker, _ in launch.workers]
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in workers), sum(w.clamped for w in workers))

@@ -30,7 +30,7 @@ END, BARRIER, YIELD, FAULT = 1, 2, 3, 4
 READY, WAITING, DONE = 0, 1, 2
 
 # Kinds of fault.
-OUT_OF_BOUNDS, MISALIGNED, DESCRIPTOR, TRAP, PAST_END = 1, 2, 3, 4, 5
+OUT_OF_BOUNDS, MISALIGNED, DESCRIPTOR, TRAP, PAST_END, PRIVATE, NOWHERE = 1, 2, 3, 4, 5, 6, 7
 
 # Instructions of a wave between two looks at the stop flag.
 BUDGET = 1 << 20

@@ -6,8 +6,9 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.expr import arith, gpu, rocdl
+from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
+from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     UniversalCopy,
@@ -35,10 +36,12 @@ from flylab.expr.formats import (
     Float8E4M3FN,
     Float8E4M3FNUZ,
     Float8E5M2,
+    Float8E5M2FNUZ,
     Float8E8M0FNU,
     Float16,
     Float32,
     Float64,
+    Index,
     Int4,
     Int8,
     Int16,
@@ -51,7 +54,7 @@ from flylab.expr.formats import (
     Uint64,
     Uint128,
 )
-from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, thread_idx
+from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, lane_id, thread_idx
 from flylab.expr.leafwise import (
     elem_less,
     equal,
@@ -61,12 +64,33 @@ from flylab.expr.leafwise import (
     int_tuple_mul,
     int_tuple_sub,
 )
+from flylab.expr.math import absf
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
-from flylab.expr.select import absf, ceildiv, maxnumf, minnumf
+from flylab.expr.printf import printf
+from flylab.expr.raw import as_dsl_value, as_ir_value
+from flylab.expr.recast import ptrtoint, recast_iter
+from flylab.expr.reductions import ReductionOp
+from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
+from flylab.expr.struct import (
+    Align,
+    Arena,
+    Array,
+    Empty,
+    Storage,
+    Struct,
+    alignof,
+    is_composite_type,
+    is_struct_type,
+    offsetof,
+    sizeof,
+    struct,
+    union,
+)
 from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.types import T, Types
 from flylab.expr.typing import Constexpr, Stream
 from flylab.expr.vector import Vector
 from flylab.expr.views import (
@@ -96,15 +120,16 @@ LAYOUT_NAMES = """
 """.split()
 globals().update({name: traced(getattr(_layout, name)) for name in LAYOUT_NAMES})
 get_ = globals()["get"]  # the published name
+globals().update(ALIASES)
 
 
 for _name, _function in (("slice", slice), ("max", max), ("min", min)):
     _function.__name__ = _function.__qualname__ = _name
-_HIDDEN = ("Any", "ModuleType", "LAYOUT_NAMES", "annotations", "traced")
+_HIDDEN = ("Any", "ModuleType", "ALIASES", "LAYOUT_NAMES", "annotations", "traced")
 
 
 def __dir__() -> list[str]:
-    modules = (arith, gpu, rocdl)
+    modules = (arith, gpu, math, rocdl, typing)
     return sorted(
         name
         for name, value in globals().items()

@@ -2,8 +2,8 @@
 
 Integers wrap; `//` and `%` round towards minus infinity for signed formats, as Python does, so that
 `(a // b) * b + a % b == a`. A shift by a count that the format does not have (known on the device only) moves every
-bit out, as numpy's does: 0 is left, of a signed number shifted right its sign. Floats are IEEE with no fast-math flag:
-nothing is contracted or reordered.
+bit out, as numpy's does: 0 is left, of a signed number shifted right its sign. Floats are IEEE: nothing is contracted
+or reordered, unless a fast-math scope allows it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dtypes import BOOL, DTYPES, FLOAT, UINT, DType
+from flylab.dtypes import BOOL, DTYPES, FLOAT, INT, UINT, DType
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
+from flylab.expr.fastmath import attributes
 from flylab.expr.promotion import integer_range
 from flylab.expr.state import current_kernel
 
@@ -68,10 +69,10 @@ def refuse(symbol: str, dtype: DType) -> TraceError:
 
 def require_arithmetic(dtype: DType) -> None:
     """Refuse a float of less than 16 bits, known or of the device: the hardware only converts and multiplies them."""
-    if dtype.is_float and dtype.bits < 16:
+    if dtype.is_small_float:
         raise NotSupportedError(
             f"arithmetic in {dtype} is not part of the hardware: no operators, no comparisons",
-            hint="convert to Float32 first: the array on the host, a known number with .to(fx.Float32)",
+            hint="convert to a format that has it, and the result back: x.to(fx.Float32)",
         )
 
 
@@ -87,18 +88,28 @@ def binary(
     if not name or (dtype.kind == BOOL and symbol not in "&|^"):
         raise refuse(symbol, dtype)
     require_arithmetic(dtype)
-    if symbol in ("//", "%"):
+    wide = _computed_in(dtype, symbol)
+    if wide != dtype:
         right = right or integer_range(dtype)
-        if dtype.bits < 32:  # LLVM has no division of fewer bits at optimisation level 0
-            wide = DTYPES["Int32" if dtype.signed else "Uint32"]
-            a, b = (convert(v, dtype, wide, lanes) for v in (a, b))
-            return convert(binary(symbol, a, b, wide, lanes, right), wide, dtype, lanes)
-        b = _safe_divisor(a, b, dtype, lanes, right)
+        a, b = (resize(v, dtype, wide, lanes) for v in (a, b))
+        return resize(binary(symbol, a, b, wide, lanes, right), wide, dtype, lanes)
+    if symbol in ("//", "%"):
+        b = _safe_divisor(a, b, dtype, lanes, right or integer_range(dtype))
     if symbol in ("<<", ">>"):
         return _shift(name, a, b, dtype, lanes, right or integer_range(dtype))
     if name in ("floordiv", "floormod"):
         return _floor(name, a, b, dtype, lanes)
-    return op(name, [a, b], mlir_type(dtype, lanes))
+    return op(name, [a, b], mlir_type(dtype, lanes), attributes() if dtype.is_float else None)
+
+
+def _computed_in(dtype: DType, symbol: str = "") -> DType:
+    """The format in which an operation on integers of `dtype` is computed: 32 bits where LLVM has nothing narrower.
+
+    It has no division of fewer bits at optimisation level 0, and keeps vectors of 4 bits in memory.
+    """
+    if dtype.kind not in (INT, UINT) or dtype.bits >= (32 if symbol in ("//", "%") else 8):
+        return dtype
+    return DTYPES["Int32" if dtype.signed else "Uint32"]
 
 
 def _safe_divisor(a: Any, b: Any, dtype: DType, lanes: int, bounds: tuple[int, int]) -> Any:
@@ -160,11 +171,21 @@ def compare(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
     from mlir import ir
 
     require_arithmetic(dtype)
+    wide = _computed_in(dtype)
+    a, b = (resize(v, dtype, wide, lanes) for v in (a, b))
     signed, unsigned, ordered = COMPARE[symbol]
-    number = ordered if dtype.is_float else signed if dtype.signed else unsigned
+    if dtype.is_float:
+        return compare_floats(ordered, a, b, lanes)
+    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), signed if dtype.signed else unsigned)
+    return op("arith.cmpi", [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate})
+
+
+def compare_floats(number: int, a: Any, b: Any, lanes: int = 0) -> Any:
+    """The comparison of two floats by a predicate of `arith.cmpf`, given by its number."""
+    from mlir import ir
+
     predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-    name = "arith.cmpf" if dtype.is_float else "arith.cmpi"
-    return op(name, [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate})
+    return op("arith.cmpf", [a, b], mlir_type(DTYPES["Boolean"], lanes), {"predicate": predicate} | attributes())
 
 
 def select(condition: Any, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:
@@ -176,56 +197,24 @@ def absolute(a: Any, dtype: DType, lanes: int = 0) -> Any:
     """The absolute value; of an unsigned format the value itself; of the least signed integer, itself (it wraps)."""
     require_arithmetic(dtype)
     if dtype.kind == FLOAT:
-        return op("math.absf", [a], mlir_type(dtype, lanes))
-    return a if not dtype.signed else op("math.absi", [a], mlir_type(dtype, lanes))
+        return op("math.absf", [a], mlir_type(dtype, lanes), attributes())
+    if not dtype.signed:
+        return a
+    wide = _computed_in(dtype)
+    return resize(op("math.absi", [resize(a, dtype, wide, lanes)], mlir_type(wide, lanes)), wide, dtype, lanes)
 
 
 def negate(a: Any, dtype: DType, lanes: int = 0) -> Any:
     """The negated value; integers wrap."""
     require_arithmetic(dtype)
     if dtype.kind == FLOAT:
-        return op("arith.negf", [a], mlir_type(dtype, lanes))
+        return op("arith.negf", [a], mlir_type(dtype, lanes), attributes())
     return binary("-", constant(0, dtype, lanes), a, dtype, lanes)
 
 
-def _to_integer(a: Any, target: DType, lanes: int) -> Any:
-    """A float as an integer, out of range the nearest. LLVM's plain conversions are undefined there."""
-    from mlir import ir
-
-    attributes = {
-        "intrin": ir.StringAttr.get(f"llvm.fpto{'s' if target.signed else 'u'}i.sat"),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
-    }
-    return op("llvm.call_intrinsic", [a], mlir_type(target, lanes), attributes)
-
-
-def convert(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
-    """A value in another format: floats round to nearest even, integers wrap.
-
-    Float to integer truncates; NaN gives 0, and what is out of range the nearest integer of the format.
-    """
-    if source == target or (source.mlir == target.mlir and not source.is_float):
+def resize(a: Any, source: DType, target: DType, lanes: int = 0) -> Any:
+    """An integer in another width: wrapped, or extended by its own sign."""
+    if source.bits == target.bits:
         return a
-    for dtype in (source, target):
-        if dtype.is_float and dtype.bits < 16:
-            raise NotSupportedError(
-                f"converting {source} to {target}: this version of flylab copies elements of {dtype}, "
-                "and does not convert them yet",
-                hint="convert on the host, or read the bits with .bitcast(fx.Uint8)",
-            )
-    kind = mlir_type(target, lanes)
-    if target.kind == BOOL:
-        return compare("!=", a, constant(0, source, lanes), source, lanes)
-    if source.is_float and target.is_float:
-        if source.bits == target.bits:  # Float16 and BFloat16 meet in Float32
-            middle = convert(a, source, DTYPES["Float32"], lanes)
-            return convert(middle, DTYPES["Float32"], target, lanes)
-        return op("arith.truncf" if source.bits > target.bits else "arith.extf", [a], kind)
-    if source.is_float:
-        return _to_integer(a, target, lanes)
-    if target.is_float:
-        return op("arith.sitofp" if source.signed else "arith.uitofp", [a], kind)
-    if source.bits > target.bits:
-        return op("arith.trunci", [a], kind)
-    return op("arith.extsi" if source.signed else "arith.extui", [a], kind)
+    name = "arith.trunci" if source.bits > target.bits else "arith.extsi" if source.signed else "arith.extui"
+    return op(name, [a], mlir_type(target, lanes))

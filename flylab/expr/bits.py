@@ -12,8 +12,11 @@ from typing import Any
 
 from flylab.dtypes import DType
 
-MANTISSA = {"Float16": 10, "BFloat16": 7, "Float32": 23, "Float64": 52, "Float8E5M2": 2}
-"""Bits of the mantissa of the formats that have many NaNs: the exponent's are all 1 in each. Source: IEEE 754, OCP."""
+
+def mantissa_of(dtype: DType) -> int | None:
+    """The bits of the mantissa of a format that has many NaNs, which tell them apart; else None."""
+    encoding = dtype.encoding
+    return encoding.mantissa if encoding and encoding.has_infinity else None
 
 
 def to_bits(value: Any, dtype: DType) -> int:
@@ -25,7 +28,7 @@ def to_bits(value: Any, dtype: DType) -> int:
     """
     if not dtype.is_float:
         return int(value) & ((1 << dtype.bits) - 1)
-    mantissa = MANTISSA.get(dtype.name)
+    mantissa = mantissa_of(dtype)
     if mantissa is not None and math.isnan(value):
         wide: int = struct.unpack("<Q", struct.pack("<d", value))[0]
         payload = (wide & ((1 << 52) - 1)) >> (52 - mantissa)
@@ -47,7 +50,7 @@ def of_bits(bits: int, dtype: DType) -> Any:
     """
     if not dtype.is_float:
         return bits - (1 << dtype.bits) if dtype.signed and bits >> (dtype.bits - 1) else bits
-    mantissa = MANTISSA.get(dtype.name)
+    mantissa = mantissa_of(dtype)
     if mantissa is not None:
         exponent, payload = _exponent(dtype, mantissa), bits & ((1 << mantissa) - 1)
         if bits & exponent == exponent and payload:

@@ -18,9 +18,9 @@ def device_check(condition: Any, message: str, hint: str | None = None) -> None:
     """Stop the launch where `condition` (a number; not 0 means true) is false for a thread that is switched on.
 
     On the software device that is a `CheckFailed` with the message, the user's line, the block and the thread; on a
-    chip the wave traps. In a launcher the host checks before it launches anything. What is known to hold while tracing
-    costs nothing; what is known to be false is a `TraceError` at once, or, inside of a runtime branch or loop, stops
-    whoever gets there.
+    chip the wave traps. In a launcher the host checks where it stands among the launches. What is known to hold while
+    tracing costs nothing; what is known to be false is a `TraceError` at once, or, inside of a runtime branch or loop,
+    stops whoever gets there.
 
     Writes before the check are done, those after it are not, for every thread of the wave.
     """

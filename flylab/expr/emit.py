@@ -7,7 +7,7 @@ from typing import Any
 
 from flylab.dtypes import BOOL, FLOAT, DType
 from flylab.errors import TraceError
-from flylab.expr.bits import MANTISSA, to_bits
+from flylab.expr.bits import to_bits
 from flylab.expr.location import mlir_location
 from flylab.expr.state import active
 
@@ -36,19 +36,31 @@ def op(
 
     Its location is the user's line that runs now, unless `loc` gives another.
     """
+    results = operation(name, operands, [] if result is None else [result], attributes, loc)
+    return results[0] if results else None
+
+
+def operation(
+    name: str,
+    operands: Sequence[Any],
+    results: Sequence[Any],
+    attributes: Mapping[str, Any] | None = None,
+    loc: Any = None,
+) -> list[Any]:
+    """As `op`, with any number of results (their types)."""
     from mlir import ir
 
     made = ir.Operation.create(
         name,
-        results=[] if result is None else [result],
+        results=list(results),
         operands=list(operands),
         attributes=dict(attributes or {}),
         loc=loc or mlir_location(),
     )
-    if result is None:
-        return None
-    active.latest = made.results[0]
-    return active.latest
+    found = list(made.results)
+    if found:
+        active.latest = found[-1]
+    return found
 
 
 def fly(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), **attributes: Any) -> Any:
@@ -79,20 +91,35 @@ def constant(value: int | float | bool, dtype: DType, lanes: int = 0) -> Any:
     from mlir import ir
 
     require_trace("a constant of the device")
-    scalar = mlir_type(dtype)
-    if dtype.kind == FLOAT:
-        # An attribute made from a Python float would set the quiet bit of a NaN.
-        exact = f"{to_bits(value, dtype):#x} : {dtype.mlir}" if value != value and dtype.name in MANTISSA else ""
-        attr: Any = ir.Attribute.parse(exact) if exact else ir.FloatAttr.get(scalar, float(value))
-    elif dtype.kind == BOOL:
-        attr = ir.IntegerAttr.get(scalar, int(bool(value)))
-    else:
-        # IntegerAttr takes the signed reading of the bits.
-        bits = int(value) & ((1 << dtype.bits) - 1)
-        if dtype.bits > 64:
-            attr = ir.Attribute.parse(f"{bits} : {dtype.mlir}")
-        else:
-            attr = ir.IntegerAttr.get(scalar, bits - (1 << dtype.bits) if bits >> (dtype.bits - 1) else bits)
+    attr = _attribute(value, dtype)
     if lanes:
         attr = ir.DenseElementsAttr.get_splat(mlir_type(dtype, lanes), attr)
     return op("arith.constant", [], mlir_type(dtype, lanes), {"value": attr})
+
+
+def constants(values: Sequence[int | float | bool], dtype: DType) -> Any:
+    """An `arith.constant`: a vector of these elements."""
+    from mlir import ir
+
+    require_trace("a constant of the device")
+    kind = mlir_type(dtype, len(values))
+    attr = ir.DenseElementsAttr.get([_attribute(value, dtype) for value in values], kind)
+    return op("arith.constant", [], kind, {"value": attr})
+
+
+def _attribute(value: int | float | bool, dtype: DType) -> Any:
+    """A number as MLIR's attribute of its format, bit by bit."""
+    from mlir import ir
+
+    scalar = mlir_type(dtype)
+    if dtype.kind == FLOAT:
+        # An attribute made from a Python float would set the quiet bit of a NaN.
+        exact = f"{to_bits(value, dtype):#x} : {dtype.mlir}" if value != value else ""
+        return ir.Attribute.parse(exact) if exact else ir.FloatAttr.get(scalar, float(value))
+    if dtype.kind == BOOL:
+        return ir.IntegerAttr.get(scalar, int(bool(value)))
+    # IntegerAttr takes the signed reading of the bits.
+    bits = int(value) & ((1 << dtype.bits) - 1)
+    if dtype.bits > 64:
+        return ir.Attribute.parse(f"{bits} : {dtype.mlir}")
+    return ir.IntegerAttr.get(scalar, bits - (1 << dtype.bits) if bits >> (dtype.bits - 1) else bits)

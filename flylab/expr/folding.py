@@ -17,14 +17,7 @@ def normalise(value: Any, dtype: DType) -> int | float | bool:
     if dtype.kind == BOOL:
         return bool(value)
     if dtype.is_float:
-        import numpy
-
-        try:
-            wide = float(value)
-        except OverflowError:
-            wide = math.inf if value > 0 else -math.inf
-        with numpy.errstate(over="ignore", invalid="ignore"):
-            return float(dtype.to_numpy().type(wide))
+        return _rounded(value, dtype)
     if isinstance(value, float):
         low, high = integer_range(dtype)
         if math.isnan(value):
@@ -32,6 +25,52 @@ def normalise(value: Any, dtype: DType) -> int | float | bool:
         return low if value <= low else high if value >= high else int(value)
     bits = int(value) & ((1 << dtype.bits) - 1)
     return bits - (1 << dtype.bits) if dtype.signed and bits >> (dtype.bits - 1) else bits
+
+
+def _rounded(value: Any, dtype: DType) -> float:
+    """A number as the nearest of a float format, ties to even, rounded once; of Float8E8M0FNU, ties away from zero.
+
+    What the format does not reach, and NaN, become what `ml_dtypes` makes of them.
+    """
+    import numpy
+
+    if dtype.name in ("Float16", "Float32", "Float64"):
+        wide = _to_odd(value, 53) if dtype.bits < 64 else _nearest_double(value)
+        with numpy.errstate(over="ignore", invalid="ignore"):
+            return float(dtype.to_numpy().type(wide))
+    # ml_dtypes rounds a double to a float first, which must not round to a tie.
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        return float(numpy.float32(_to_odd(value, 24)).astype(dtype.to_numpy()))
+
+
+def _nearest_double(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _to_odd(value: Any, precision: int) -> float:
+    """A number with `precision` bits (53: a double, 24: a float), of two neighbours the one with an odd last bit.
+
+    Rounding that to a format of at least 2 bits fewer gives what rounding the number at once would.
+    """
+    if isinstance(value, int):
+        extra = value.bit_length() - precision
+        if extra > 0:
+            value = value >> extra << extra | (value & ((1 << extra) - 1) != 0) << extra
+        return _nearest_double(value)
+    if precision == 53 or value != value or math.isinf(value) or value == 0:
+        return float(value)
+    # A float has 24 bits down to its least normal number, 2**-126, and its last bit is worth 2**-149 from there on.
+    unit = max(math.frexp(value)[1] - precision, -149)
+    scaled = math.ldexp(value, -unit)
+    whole = math.floor(scaled)
+    return min(max(math.ldexp(whole | (whole != scaled), unit), -FLOAT_MAX), FLOAT_MAX)
+
+
+FLOAT_MAX = (2 - 2.0**-23) * 2.0**127
+"""The largest Float32."""
 
 
 def check_right(symbol: str, b: Any, dtype: DType) -> None:

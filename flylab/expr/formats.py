@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from flylab.expr.numeric import Float, Integer, Numeric
+from typing import Any
+
+from flylab.expr.numeric import Float, Integer, Numeric, numeric_class
 
 
 class Boolean(Numeric):
@@ -45,6 +47,17 @@ class Int128(Integer):
     """Signed integer of 128 bits; arithmetic wraps."""
 
     __slots__ = ()
+
+
+class Index(Int64):
+    """The old name of Int64, deprecated: `fx.Index(x)` is `fx.Int64(x)`, and warns once for each line that says it."""
+
+    __slots__ = ()
+    deprecated = True
+
+    def __new__(cls, value: Any) -> Any:
+        """An Int64."""
+        return numeric_class(cls)(value)
 
 
 class Uint8(Integer):
@@ -127,6 +140,12 @@ class Float8E4M3(Float):
 
 class Float8E5M2(Float):
     """8-bit float of gfx950 (OCP): wide range, with infinities."""
+
+    __slots__ = ()
+
+
+class Float8E5M2FNUZ(Float):
+    """8-bit float of gfx942: wide range, no infinity, no negative zero, largest 57344."""
 
     __slots__ = ()
 

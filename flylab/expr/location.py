@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from flylab.places import position, user_frame
@@ -33,3 +34,16 @@ def name_of(value: Any, fallback: str) -> str:
                 if bound is value and not name.startswith("_"):
                     return f"'{name}'"
     return fallback
+
+
+def warn_deprecated(message: str) -> None:
+    """A DeprecationWarning at the user's line that is running, which Python shows once for each line."""
+    frame = user_frame()
+    if frame is None:
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        return
+    line = position(frame.f_code, frame.f_lasti, frame.f_lineno)[0]
+    names = frame.f_globals
+    registry = names.setdefault("__warningregistry__", {})
+    module = names.get("__name__", "<unknown>")
+    warnings.warn_explicit(message, DeprecationWarning, frame.f_code.co_filename, line, module, registry)

@@ -13,8 +13,10 @@ from flylab.dtypes import BOOL, DTYPES, DType
 from flylab.errors import TraceError
 from flylab.expr import arithmetic, folding
 from flylab.expr.bits import of_bits, to_bits
+from flylab.expr.conversion import convert
 from flylab.expr.emit import constant, mlir_type, op
-from flylab.expr.location import name_of
+from flylab.expr.helpers import why_pythons
+from flylab.expr.location import name_of, warn_deprecated
 from flylab.expr.operators import install
 from flylab.expr.promotion import integer_range, literal, plain, promote
 from flylab.expr.state import Owned
@@ -37,6 +39,8 @@ class Numeric(Owned):
     dtype: ClassVar[DType]
     width: ClassVar[int]
     """Bits of an element in memory."""
+    deprecated: ClassVar[bool] = False
+    """True for an old name of a format: `numeric_class` gives the format, and warns."""
     __slots__ = ("bounds", "divisor")
 
     def __init_subclass__(cls) -> None:
@@ -91,7 +95,7 @@ class Numeric(Owned):
     def _converted(self, target: DType) -> Any:
         if self.is_static:
             return self.value if target == self.dtype else folding.normalise(self.value, target)
-        return arithmetic.convert(self.value, self.dtype, target)
+        return convert(self.value, self.dtype, target)
 
     def with_facts(self, bounds: tuple[int, int], divisor: int) -> Any:
         """The same number, known to lie inside `bounds` (inclusive) and to be a multiple of `divisor`."""
@@ -108,7 +112,8 @@ class Numeric(Owned):
         cls = numeric_class(target)
         if cls.dtype.bits != self.dtype.bits:
             raise TraceError(
-                f"bitcast of {self.dtype} ({self.dtype.bits} bits) to {cls.dtype} ({cls.dtype.bits} bits)",
+                f"bitcast of {name_of(self, 'a number')}, {self.dtype} of {self.dtype.bits} bits, "
+                f"to {cls.dtype} of {cls.dtype.bits} bits",
                 hint="the widths must agree; .to(...) converts the value",
             )
         if self.is_static:
@@ -126,8 +131,10 @@ class Numeric(Owned):
         hint = "make it an fx.Constexpr parameter, or compute with it instead of asking for its value"
         if self.dtype.kind == BOOL:
             hint = "choose with cond.select(a, b), fx.max or fx.min; or compare fx.Constexpr values"
+        why, hint = why_pythons() or ("", hint)
         raise TraceError(
-            f"{name_of(self, 'this ' + str(self.dtype))} is only known on the device, and Python needs it now ({use})",
+            f"{name_of(self, 'this ' + str(self.dtype))} is only known on the device, and Python needs it now ({use})"
+            + (why and f": {why}"),
             hint=hint,
         )
 
@@ -145,7 +152,8 @@ class Numeric(Owned):
     def __bool__(self) -> bool:
         return bool(self._known("as a condition"))
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return hash(self._known("as an item of a set, or a key of a dict"))
 
     def __format__(self, spec: str) -> str:
         return format(self._known("in a format string"), spec) if spec else str(self)
@@ -194,6 +202,15 @@ def is_mlir_value(value: Any) -> bool:
     return type(value).__module__.startswith("mlir.") and hasattr(value, "owner")
 
 
+def __getattr__(name: str) -> Any:
+    """The formats too, which are in a file of their own: `from flylab.expr.numeric import Int32`."""
+    from flylab.expr import formats
+
+    if isinstance(found := getattr(formats, name, None), type) and issubclass(found, Numeric):
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _checked(value: Any, dtype: DType) -> Any:
     found = str(value.type)
     if found == dtype.mlir:
@@ -216,16 +233,33 @@ def _fits(bounds: tuple[int, int], dtype: DType) -> bool:
 def numeric_class(kind: Any) -> type[Numeric]:
     """The class of a number format, from the class itself or its name. Raises `TraceError` for anything else."""
     if isinstance(kind, type) and issubclass(kind, Numeric) and hasattr(kind, "dtype"):
-        return kind
+        if not kind.deprecated:
+            return kind
+        warn_deprecated(f"fx.{kind.__name__} is deprecated: write fx.{kind.dtype}")
+        return CLASSES[kind.dtype.name]
     if isinstance(kind, DType):
         return CLASSES[kind.name]
+    if type(kind).__module__.startswith("mlir.") and hasattr(kind, "typeid"):
+        return class_of_mlir(str(kind))
     raise TraceError(f"{kind!r} is not a number format", hint="use fx.Float32, fx.Int32, fx.BFloat16 ...")
+
+
+def class_of_mlir(text: str) -> type[Numeric]:
+    """The class of an MLIR type of numbers: MLIR's integers have no sign and are read as signed, `index` as Int64."""
+    for cls in CLASSES.values():
+        if cls.dtype.mlir == text:
+            return cls
+    if text == "index":
+        return CLASSES["Int64"]
+    raise TraceError(f"MLIR's {text} is not a number format", hint="give a number of a type like f32, i32 or index")
 
 
 def as_numeric(value: Any, beside: DType | None = None) -> Numeric:
     """A Python number as a Numeric, in the format it takes beside an operand of format `beside`."""
     if isinstance(value, Numeric):
         return value
+    if is_mlir_value(value):
+        return class_of_mlir(str(value.type))(value)
     value = plain(value)
     if not isinstance(value, (bool, int, float)):
         raise TraceError(f"{value!r} (a {type(value).__name__}) is not a number", hint="give an fx number or Python's")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 from flylab.errors import TraceError
-from flylab.expr.promotion import plain
 
 ARITHMETIC = {
     "+": "add",
@@ -31,13 +31,20 @@ def install(
     combine: Callable[[str, Any, Any], Any],
     compare: Callable[[str, Any, Any], Any],
 ) -> None:
-    """Give `cls` each operator; with an operand that is not one of `beside`, Python asks the other operand."""
+    """Give `cls` each operator; with an operand that is not one of `beside`, Python asks the other operand.
+
+    Raw MLIR values and numpy's numbers count as the numbers and vectors that they are.
+    """
 
     def method(symbol: str, rule: Callable[[str, Any, Any], Any], reflected: bool) -> Callable[[Any, Any], Any]:
         def apply(self: Any, other: Any) -> Any:
-            other = plain(other)
             if not isinstance(other, beside):
-                return NotImplemented
+                given, other = other, _typed(other)
+                if not isinstance(other, beside):
+                    if other is given:
+                        return NotImplemented
+                    whole = getattr(operator, f"__{(ARITHMETIC | COMPARISON)[symbol]}__")
+                    return whole(other, self) if reflected else whole(self, other)
             return rule(symbol, other, self) if reflected else rule(symbol, self, other)
 
         return apply
@@ -51,6 +58,12 @@ def install(
         setattr(cls, f"__{name}__", method(symbol, compare, False))
     for name in ("__pow__", "__rpow__"):
         setattr(cls, name, _refusal("**", "multiply: x * x"))
+
+
+def _typed(value: Any) -> Any:
+    from flylab.expr.raw import typed
+
+    return typed(value)
 
 
 def refuse(cls: type, hint: str, but: tuple[str, ...] = ()) -> None:

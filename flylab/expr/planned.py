@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    Align apply_swizzle Arena Array atom_set_value atomic_add atomic_and atomic_max atomic_min atomic_or
-    atomic_sub atomic_xor ballot BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS
-    BufferCopyLDS128b BufferCopyLDS32b cdna3 cdna4 cmpf cmpi constant constant_vector copy_atom_call CopyAtom
-    ds_bpermute empty_like fastmath FastMathFlags full full_like gather gemm get_buffer_rsrc get_dyn_shared
-    iglp_opt Index index_cast inttoptr IntTuple known_block_size lane_id make_buffer_ptr make_fragment_like
-    make_mma_atom make_ptr make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C
-    make_tiled_copy_tv make_tiled_mma math memref_alloca MFMA MFMA_Scale mma_atom_call MmaAtom ones_like printf
-    ptr_load ptr_store ptrtoint raw_ptr_buffer_load readfirstlane readlane recast_iter ReductionOp s_barrier
-    s_setprio s_waitcnt scatter sched_barrier sched_group_barrier SharedAllocator shrui shuffle shuffle_down
-    shuffle_idx shuffle_up shuffle_xor static struct Struct T Tile TiledCopy TiledMma to_llvm_ptr union
-    UniversalAtomic UniversalAtomicAdd UniversalFMA unwrap WMMA zeros_like
+    AddressSpace is_generic_address_space is_target_address_space
+    apply_swizzle atom_set_value atomic_add atomic_and atomic_max atomic_min atomic_or atomic_sub atomic_xor
+    BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS BufferCopyLDS128b
+    BufferCopyLDS32b cdna3 cdna4 copy_atom_call CopyAtom gather gemm get_buffer_rsrc get_dyn_shared iglp_opt
+    inttoptr IntTuple make_buffer_ptr make_fragment_like make_mma_atom make_ptr make_tiled_copy
+    make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_tv make_tiled_mma memref_alloca MFMA
+    MFMA_Scale mma_atom_call MmaAtom ptr_load ptr_store raw_ptr_buffer_load s_barrier s_setprio s_waitcnt
+    scatter sched_barrier sched_group_barrier SharedAllocator static Tile TiledCopy TiledMma to_llvm_ptr
+    UniversalAtomic UniversalAtomicAdd UniversalFMA WMMA
     """.split()
 )
 
@@ -37,10 +36,15 @@ def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
             f"{module}.{name} is part of the language, but this version of flylab does not have it yet",
             hint="README, \"What this version has\", lists what is there",
         )
+    return unknown(module, name, known)
+
+
+def unknown(owner: str, name: str, known: Mapping[str, Any], elsewhere: str | None = None) -> UnknownName:
+    """The error for a name that a module or class does not have: where it is, or the names that are close."""
     close = difflib.get_close_matches(name, [n for n in known if not n.startswith("_")], n=3)
-    hint = (
-        "did you mean " + " or ".join(f"{module}.{c}" for c in close) + "?"
+    hint = elsewhere or (
+        "did you mean " + " or ".join(f"{owner}.{c}" for c in close) + "?"
         if close
-        else f"dir({module}) lists what it has"
+        else f"dir({owner}) lists what it has"
     )
-    return UnknownName(f"{module} has no name {name!r}", hint=hint)
+    return UnknownName(f"{owner} has no name {name!r}", hint=hint)

@@ -12,26 +12,31 @@ def promote(a: DType, b: DType) -> DType:
     """The common format of two operands.
 
     A float wins over an integer. Of two floats, or two integers, the wider wins; of two equally wide integers the
-    unsigned one; Float16 with BFloat16 gives Float32. A Boolean takes the other's format.
+    unsigned one; Float16 with BFloat16 gives Float32. A Boolean takes the other's format. A float of fewer than 16
+    bits has a common format with none but itself.
 
     >>> promote(DTYPES["Int32"], DTYPES["Uint32"]).name, promote(DTYPES["Float16"], DTYPES["BFloat16"]).name
     ('Uint32', 'Float32')
 
-    Raises `TraceError` for two formats that have no common one (the 8-bit and smaller floats: convert first).
+    Raises `TraceError` for two formats that have no common one.
     """
     if a == b or b.kind == BOOL:
         return a
     if a.kind == BOOL:
         return b
+    if a.is_small_float or b.is_small_float:
+        small = a if a.is_small_float else b
+        raise TraceError(
+            f"{a} and {b} have no common number format: nothing computes in {small}",
+            hint="convert it first: x.to(fx.Float32)",
+        )
     if a.is_float != b.is_float:
         return a if a.is_float else b
     if a.bits != b.bits:
         return a if a.bits > b.bits else b
     if not a.is_float:
         return a if not a.signed else b
-    if a.bits == 16:
-        return DTYPES["Float32"]
-    raise TraceError(f"{a} and {b} have no common number format", hint="convert one of them with .to(...)")
+    return DTYPES["Float32"]
 
 
 def literal(value: int | float | bool, other: DType) -> DType:

@@ -7,7 +7,9 @@ from typing import Any
 from flylab.dtypes import BOOL
 from flylab.errors import TraceError
 from flylab.expr import arithmetic
+from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, binary, unify
+from flylab.expr.raw import typed
 from flylab.expr.vector import Vector
 
 
@@ -16,12 +18,14 @@ def select(condition: Any, if_true: Any, if_false: Any) -> Any:
 
     A vector condition chooses element by element. Raises `TraceError` for a condition that is no Boolean.
     """
+    condition, if_true, if_false = typed(condition), typed(if_true), typed(if_false)
     if isinstance(condition, Vector) or isinstance(if_true, Vector) or isinstance(if_false, Vector):
         return Vector.choose(condition, if_true, if_false)
     chosen = as_numeric(condition)
     if chosen.dtype.kind != BOOL:
         raise TraceError(
-            f"select on {chosen.dtype}: the condition must be a Boolean", hint="compare it: select(x != 0, a, b)"
+            f"select by {name_of(condition, 'a number')}, a {chosen.dtype}: the condition must be a Boolean",
+            hint="compare it: (x != 0).select(a, b)",
         )
     x, y, dtype = unify(if_true, if_false)
     if chosen.is_static:
@@ -29,11 +33,12 @@ def select(condition: Any, if_true: Any, if_false: Any) -> Any:
     return CLASSES[dtype.name](arithmetic.select(chosen.value, x.ir_value(), y.ir_value(), dtype))
 
 
-def _fold(symbol: str, operands: tuple[Any, ...]) -> Any:
+def fold(symbol: str, operands: tuple[Any, ...]) -> Any:
+    """Numbers or vectors joined by an operator of `arithmetic.BINARY`, from the left to the right."""
     if not operands:
         raise TraceError(f"{symbol}() of nothing", hint="give at least one value")
-    result = operands[0]
-    for other in operands[1:]:
+    result, *others = [typed(operand) for operand in operands]
+    for other in others:
         if isinstance(result, Vector) or isinstance(other, Vector):
             result = Vector.combine(symbol, result, other)
         elif isinstance(result, Numeric) or isinstance(other, Numeric):
@@ -45,29 +50,34 @@ def _fold(symbol: str, operands: tuple[Any, ...]) -> Any:
 
 def maximum(*operands: Any) -> Any:
     """The largest of numbers or vectors, element by element; a NaN anywhere gives NaN. `fx.max`."""
-    return _fold("max", operands)
+    return fold("max", operands)
 
 
 def minimum(*operands: Any) -> Any:
     """The smallest of numbers or vectors, element by element; a NaN anywhere gives NaN. `fx.min`."""
-    return _fold("min", operands)
+    return fold("min", operands)
 
 
 def maxnumf(a: Any, b: Any) -> Any:
     """The larger of two; where one is NaN, the other."""
-    return _fold("maxnum", (a, b))
+    return fold("maxnum", (a, b))
 
 
 def minnumf(a: Any, b: Any) -> Any:
     """The smaller of two; where one is NaN, the other."""
-    return _fold("minnum", (a, b))
+    return fold("minnum", (a, b))
 
 
-def absf(x: Any) -> Any:
-    """The absolute value of a float number or vector."""
-    if not isinstance(x, (Vector, Numeric, float)):
-        raise TraceError(f"absf of {type(x).__name__}", hint="give an fx number or vector")
-    return abs(x)
+def _kind(value: Any) -> str:
+    """The format of a number or of a vector's elements, for an error; of anything else, its Python type."""
+    dtype = getattr(value, "dtype", None)
+    return str(getattr(dtype, "dtype", dtype) or type(value).__name__)
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, Vector):
+        value = value.dtype
+    return not value.dtype.is_float if hasattr(value, "dtype") else isinstance(value, int)
 
 
 def ceildiv(count: Any, size: Any) -> Any:
@@ -76,11 +86,13 @@ def ceildiv(count: Any, size: Any) -> Any:
     >>> ceildiv(1000, 256)
     4
     """
+    count, size = typed(count), typed(size)
     if isinstance(count, int) and isinstance(size, int):
         if size == 0:
             raise TraceError(f"ceildiv({count}, 0)", hint="check the divisor first")
         return -(-count // size)
-    if not any(isinstance(v, (Numeric, Vector)) for v in (count, size)):
-        raise TraceError(f"ceildiv of {type(count).__name__} and {type(size).__name__}", hint="give integers")
+    if not all(map(_is_integer, (count, size))):
+        shown = " and ".join(name_of(v, repr(v)) + f" ({_kind(v)})" for v in (count, size))
+        raise TraceError(f"ceildiv of {shown}", hint="give integers, or vectors of them: x.to(fx.Int32)")
     quotient, rest = count // size, count % size
     return quotient + (rest != 0).to(quotient.dtype if isinstance(quotient, Vector) else type(quotient))

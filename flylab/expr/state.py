@@ -30,6 +30,8 @@ class FunctionState:
     """The names in these."""
     checks: list[Check] = field(default_factory=list)
     """The function's checks, by their numbers in the IR."""
+    lines: list[Any] = field(default_factory=list)
+    """What its calls of `fx.printf` print, a Line each, by the call's number."""
     unfinished: dict[Any, BaseException | None] = field(default_factory=dict)
     """The blocks that are still traced on trial, with the exception that left each."""
 
@@ -84,6 +86,8 @@ class _Active(threading.local):
     """The innermost region of it that is open."""
     latest: Any = None
     """The value that was made last."""
+    fastmath: int = 0
+    """The fast-math flags of the scope that float operations are made in."""
 
 
 active = _Active()
@@ -107,13 +111,15 @@ def require_kernel(what: str) -> KernelState:
 
 @contextmanager
 def tracing(function: FunctionState) -> Iterator[None]:
-    """Mark `function` as the one being traced."""
-    before = active.function, active.region
+    """Mark `function` as the one being traced: a launcher in no fast-math scope, a kernel in that of its launch."""
+    before = active.function, active.region, active.fastmath
     active.function, active.region = function, Region(function)
+    if not isinstance(function, KernelState):
+        active.fastmath = 0
     try:
         yield
     finally:
-        active.function, active.region = before
+        active.function, active.region, active.fastmath = before
         active.latest = None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
@@ -9,7 +10,7 @@ from flylab.errors import TraceError
 from flylab.expr.emit import fly, mlir_type
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval
+from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
 from flylab.expr.operators import refuse
 from flylab.expr.span import LEAST, MOST, Span, extent
 from flylab.expr.state import Owned, current_kernel, require_kernel
@@ -47,7 +48,10 @@ class Pointer(Owned):
             # What is given as Int64 stays so: `make_view` marks with it what may leave the descriptor's 32 bits.
             width = "Int32" if reach.fits and given.dtype.bits <= 32 else "Int64"
         moved = CLASSES[width](given).ir_value()
-        return Pointer(fly("add_offset", [self.value, moved], [Ptr(self.spec.dtype, self.spec.space)]), reach)
+        own = max(self.spec.dtype.bits // 8, 1)
+        known = gcd(self.spec.known_align, own * divisor_of(given))
+        spec = Ptr(self.spec.dtype, self.spec.space, known if known > own else 0)
+        return Pointer(fly("add_offset", [self.value, moved], [spec]), reach)
 
     def _element(self, offset: Any) -> Tensor:
         moved = self + offset

@@ -1,8 +1,18 @@
-"""Parameter types that are not numbers or tensors: `fx.Constexpr[int]` and `fx.Stream`."""
+"""The types of the language in one place, beside the numbers: of parameters, of values and of MLIR."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
+from flylab.expr.gpu import Tuple3D
+from flylab.expr.planned import missing
+from flylab.expr.raw import as_dsl_value, as_ir_value
+from flylab.expr.reductions import ReductionOp
+from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.types import T, Types
+from flylab.expr.vector import Vector
+from flylab.layout import Basis, ComposedLayout, E, Layout, Swizzle
 
 
 class Constexpr:
@@ -35,3 +45,15 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"Stream({self.value!r})"
+
+
+globals().update(ALIASES)
+__all__ = [
+    "Basis", "ComposedLayout", "Constexpr", "E", "Layout", "Pointer", "ReductionOp", "Stream", "Swizzle", "T", "Tensor",
+    "Tuple3D", "Types", "Vector", "VectorAlias", "as_dsl_value", "as_ir_value", "empty_like", "full", "full_like",
+    "ones_like", "zeros_like", *ALIASES,
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("fx.typing", name, globals())

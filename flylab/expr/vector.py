@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-import operator
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flylab.dtypes import BOOL
-from flylab.errors import NotSupportedError, TraceError
-from flylab.expr import arithmetic, folding
-from flylab.expr.emit import constant, mlir_type, op
+from flylab.errors import TraceError
+from flylab.expr import arithmetic, folding, lanes, reductions
+from flylab.expr.conversion import convert
+from flylab.expr.emit import constant, constants, mlir_type, op
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Numeric, as_numeric, interval, is_mlir_value, numeric_class, unify
+from flylab.expr.numeric import (
+    CLASSES,
+    Numeric,
+    as_numeric,
+    class_of_mlir,
+    interval,
+    is_mlir_value,
+    numeric_class,
+    unify,
+)
 from flylab.expr.operators import install
+from flylab.expr.planned import unknown
 from flylab.expr.promotion import promote
 from flylab.expr.state import Owned
 
 MAX_VECTOR = 1024
 """The most elements that a vector, a fragment in registers or one copy has: more than a thread has registers for."""
-LATER = ("reduce", "shuffle", "load", "store")
+# What is looked for on a vector and is elsewhere.
+ELSEWHERE = {
+    "load": "tensor.load() gives a tensor's elements as a vector",
+    "store": "tensor.store(v) stores a vector",
+    "sum": "v.reduce(fx.ReductionOp.ADD)",
+    "max": "v.reduce(fx.ReductionOp.MAX), or fx.max(a, b) element by element",
+    "min": "v.reduce(fx.ReductionOp.MIN), or fx.min(a, b) element by element",
+}
 
 
 class Vector(Owned):
@@ -26,7 +44,8 @@ class Vector(Owned):
 
     `Vector(raw)` wraps an MLIR vector or another Vector; `shape` is its logical shape (its product is `n`) and `dtype`
     the class of its elements where the MLIR type alone does not say (unsigned integers). Operators work element by
-    element, with another vector of the same shape or with a number. Raises `TraceError` where shapes differ.
+    element, with another vector of the same shape or with a number. A vector is a value: `v.with_element(i, x)` is
+    another one. Raises `TraceError` where shapes differ.
     """
 
     __slots__ = ("dtype", "shape")
@@ -36,31 +55,33 @@ class Vector(Owned):
             shape = value.shape if shape is None else shape
             dtype = value.dtype if dtype is None else dtype
             value = value.value
-        if not is_mlir_value(value) or not str(value.type).startswith("vector<"):
+        text = str(value.type) if is_mlir_value(value) else ""
+        form = re.fullmatch(r"vector<(\d+)x([a-z]\w*)>", text)
+        if form is None:
+            what = f"an MLIR value of type {text}" if text else type(value).__name__
             raise TraceError(
-                f"Vector({type(value).__name__}): not a vector",
+                f"Vector({what}): not a vector of one dimension",
                 hint="Vector.filled(n, x, dtype) or Vector.from_elements([...], dtype) make one",
             )
-        lanes, element = str(value.type)[len("vector<") : -1].split("x", 1)
-        found = next(c for c in CLASSES.values() if c.dtype.mlir == element)
+        found = class_of_mlir(form[2])
         self._own(value)
         self.dtype: type[Numeric] = found if dtype is None else numeric_class(dtype)
-        if self.dtype.dtype.mlir != element:
+        if self.dtype.dtype.mlir != form[2]:
             raise TraceError(
-                f"a vector of {element} is not one of {self.dtype.dtype} ({self.dtype.dtype.mlir})",
+                f"a vector of {form[2]} is not one of {self.dtype.dtype} ({self.dtype.dtype.mlir})",
                 hint="use .bitcast(...) to read its bits, .to(...) to convert",
             )
-        self.shape: tuple[Any, ...] = _shape(shape, int(lanes))
+        self.shape: tuple[Any, ...] = _shape(shape, int(form[1]))
 
     @classmethod
     def filled(cls, shape: Any, value: Any, dtype: Any) -> Vector:
         """A vector with `value` in each element: `Vector.filled(4, 0.0, fx.Float32)`."""
         kind = numeric_class(dtype)
-        lanes = _count(shape)
-        number = kind(value)
+        count = _count(shape)
+        number = _number(value, kind)
         if number.is_static:
-            return cls(constant(number.value, kind.dtype, lanes), shape, kind)
-        return cls(op("vector.broadcast", [number.value], mlir_type(kind.dtype, lanes)), shape, kind)
+            return cls(constant(number.value, kind.dtype, count), shape, kind)
+        return cls(op("vector.broadcast", [number.value], mlir_type(kind.dtype, count)), shape, kind)
 
     @classmethod
     def from_elements(cls, elements: Sequence[Any], dtype: Any) -> Vector:
@@ -72,7 +93,10 @@ class Vector(Owned):
         if not given:
             raise TraceError("Vector.from_elements([]): a vector has at least one element", hint="give a number")
         _count(len(given))
-        values = [kind(x).ir_value() for x in given]
+        numbers = [_number(x, kind) for x in given]
+        if all(number.is_static for number in numbers):
+            return cls(constants([number.value for number in numbers], kind.dtype), None, kind)
+        values = [number.ir_value() for number in numbers]
         return cls(op("vector.from_elements", values, mlir_type(kind.dtype, len(values))), None, kind)
 
     @property
@@ -93,39 +117,52 @@ class Vector(Owned):
     def __getitem__(self, index: Any) -> Any:
         """An element, or a slice as a vector. Negative indices count from the end.
 
-        Raises IndexError out of range, and `NotSupportedError` for an index known only on the device.
+        `v[i]` takes an integer, `v[i, j]` a coordinate of the shape (whose first mode counts fastest); both may be
+        known only on the device. An index out of range raises `OutOfRange`, an IndexError, if it is known; one of the
+        device then reads some element of this vector.
         """
         if isinstance(index, slice):
-            return self._part(range(*index.indices(self.numel)))
-        if isinstance(index, Numeric) and not index.is_static:
-            raise NotSupportedError(
-                f"indexing {name_of(self, 'a vector')} by a value known only on the device",
-                hint="loop over its elements with fx.range_constexpr",
-            )
-        try:
-            i = operator.index(index)
-        except TypeError:
-            raise TraceError(f"[{index!r}] of {name_of(self, 'a vector')}", hint="index it by an integer") from None
-        if not -self.numel <= i < self.numel:
-            raise IndexError(f"index {i} of {name_of(self, 'a vector')}, which has {self.numel} elements")
-        return self.dtype(op("vector.extract", [self.value], mlir_type(self.dtype.dtype), _static([i % self.numel])))
+            return lanes.part(self, index)
+        return lanes.read(self, index)
 
-    def _part(self, wanted: range) -> Vector:
-        if not wanted:
-            raise TraceError(
-                f"an empty slice of {name_of(self, 'a vector')}", hint=f"it has elements 0 to {self.numel - 1}"
-            )
-        if wanted.step != 1:
-            return Vector.from_elements([self[i] for i in wanted], self.dtype)
-        from mlir import ir
+    def __setitem__(self, index: Any, number: Any) -> None:
+        raise TraceError(
+            f"{name_of(self, 'a vector')}[...] = ...: a vector is a value, its elements cannot be set",
+            hint="make another one: v = v.with_element(i, x)",
+        )
 
-        i64 = ir.IntegerType.get_signless(64)
-        span = {
-            name: ir.ArrayAttr.get([ir.IntegerAttr.get(i64, v)])
-            for name, v in (("offsets", wanted.start), ("sizes", len(wanted)), ("strides", 1))
-        }
-        kind = mlir_type(self.dtype.dtype, len(wanted))
-        return Vector(op("vector.extract_strided_slice", [self.value], kind, span), None, self.dtype)
+    def with_element(self, index: Any, number: Any) -> Vector:
+        """A vector like this one, with `number` (converted) at an index or coordinate as `v[...]` takes them.
+
+        One of the device that is out of range replaces some element.
+        """
+        return lanes.replaced(self, index, number)
+
+    def shuffle(self, other: Any, mask: Sequence[int]) -> Vector:
+        """The elements at the places that `mask` lists: those of this vector count from 0, those of `other` on from
+        there.
+
+        Both have one format, their counts may differ. Raises `OutOfRange` for a place that there is not.
+        """
+        return lanes.shuffled(self, Vector(other), mask)
+
+    def reduce(self, by: Any, *, fastmath: Any = None) -> Any:
+        """One number of the vector's format from all elements: `v.reduce(fx.ReductionOp.ADD)`.
+
+        Elements are joined strictly from the left to the right: `((v[0] + v[1]) + v[2]) + v[3]`; with the fast-math
+        flag `reassoc`, of the scope or given, in any order. `MAX` and `MIN` give NaN where an element is NaN, `MAXNUM`
+        and `MINNUM` the largest and smallest of the others (NaN where there is none). Booleans count as Int32 but in
+        `AND`, `OR` and `XOR`. Raises `TraceError` for bits of floats.
+        """
+        return reductions.reduced(self, by, fastmath)
+
+    def any(self) -> Any:
+        """Whether one element of a vector of Booleans holds."""
+        return reductions.truth(self, reductions.ReductionOp.OR, "any")
+
+    def all(self) -> Any:
+        """Whether every element of a vector of Booleans holds."""
+        return reductions.truth(self, reductions.ReductionOp.AND, "all")
 
     def __iter__(self) -> Any:
         return (self[i] for i in range(self.numel))
@@ -133,7 +170,7 @@ class Vector(Owned):
     def to(self, dtype: Any) -> Vector:
         """Each element converted to another format."""
         kind = numeric_class(dtype)
-        value = arithmetic.convert(self.value, self.dtype.dtype, kind.dtype, self.numel)
+        value = convert(self.value, self.dtype.dtype, kind.dtype, self.numel)
         return Vector(value, self.shape, kind)
 
     def bitcast(self, dtype: Any) -> Vector:
@@ -145,11 +182,11 @@ class Vector(Owned):
                 f"{bits} bits ({self!r}) are no whole number of {kind.dtype} elements",
                 hint="bitcast to a format whose width divides them",
             )
-        lanes = _count(bits // kind.dtype.bits)
+        count = _count(bits // kind.dtype.bits)
         if kind.dtype.mlir == self.dtype.dtype.mlir:
             return Vector(self.value, self.shape, kind)
-        shape = self.shape if lanes == self.numel else None
-        return Vector(op("vector.bitcast", [self.value], mlir_type(kind.dtype, lanes)), shape, kind)
+        shape = self.shape if count == self.numel else None
+        return Vector(op("vector.bitcast", [self.value], mlir_type(kind.dtype, count)), shape, kind)
 
     def __abs__(self) -> Vector:
         return Vector(arithmetic.absolute(self.value, self.dtype.dtype, self.numel), self.shape, self.dtype)
@@ -158,6 +195,15 @@ class Vector(Owned):
         if self.dtype.dtype.kind == BOOL:
             return Vector.combine("-", 0, self)
         return Vector(arithmetic.negate(self.value, self.dtype.dtype, self.numel), self.shape, self.dtype)
+
+    def __pos__(self) -> Vector:
+        return self
+
+    def __invert__(self) -> Vector:
+        kind = self.dtype
+        if kind.dtype.is_float:
+            raise arithmetic.refuse("~", kind.dtype)
+        return Vector.combine("^", self, kind(True if kind.dtype.kind == BOOL else -1))
 
     def select(self, if_true: Any, if_false: Any) -> Vector:
         """Element by element: `if_true` where this vector of Booleans holds, else `if_false`."""
@@ -180,15 +226,10 @@ class Vector(Owned):
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in LATER:
-            raise NotSupportedError(
-                f"Vector.{name} is part of the language, but this version of flylab does not have it yet",
-                hint="index the elements, or use operators",
-            )
-        raise AttributeError(f"Vector has no attribute {name!r}")
+        raise unknown("Vector", name, vars(type(self)), ELSEWHERE.get(name))
 
     @staticmethod
-    def _together(a: Any, b: Any) -> tuple[Vector, Vector]:
+    def together(a: Any, b: Any) -> tuple[Vector, Vector]:
         """Two operands (at least one a Vector) as vectors of one shape and format."""
         model = a if isinstance(a, Vector) else b
         pair = [x if isinstance(x, Vector) else as_numeric(x, model.dtype.dtype) for x in (a, b)]
@@ -205,7 +246,7 @@ class Vector(Owned):
     @staticmethod
     def combine(symbol: str, a: Any, b: Any) -> Vector:
         """`a symbol b`, element by element; Booleans count as Int32 but in `&`, `|` and `^`."""
-        x, y = Vector._together(a, b)
+        x, y = Vector.together(a, b)
         if x.dtype.dtype.kind == BOOL and symbol not in "&|^":
             x, y = x.to(CLASSES["Int32"]), y.to(CLASSES["Int32"])
         dtype = x.dtype.dtype
@@ -218,7 +259,7 @@ class Vector(Owned):
     @staticmethod
     def compared(symbol: str, a: Any, b: Any) -> Vector:
         """The comparison, element by element, as a vector of Booleans."""
-        x, y = Vector._together(a, b)
+        x, y = Vector.together(a, b)
         value = arithmetic.compare(symbol, x.value, y.value, x.dtype.dtype, x.numel)
         return Vector(value, x.shape, CLASSES["Boolean"])
 
@@ -228,7 +269,7 @@ class Vector(Owned):
         if not isinstance(if_true, Vector) and not isinstance(if_false, Vector):
             first, if_false, _ = unify(if_true, if_false)
             if_true = Vector.filled(condition.shape, first, type(first))
-        x, y = Vector._together(if_true, if_false)
+        x, y = Vector.together(if_true, if_false)
         mask = condition if isinstance(condition, Vector) else as_numeric(condition)
         kind = mask.dtype.dtype if isinstance(mask, Vector) else mask.dtype
         if kind.kind != BOOL or (isinstance(mask, Vector) and mask.shape != x.shape):
@@ -239,18 +280,15 @@ class Vector(Owned):
         return Vector(arithmetic.select(mask.ir_value(), x.value, y.value, x.dtype.dtype, x.numel), x.shape, x.dtype)
 
 
-def _static(positions: Sequence[int]) -> dict[str, Any]:
-    from mlir import ir
-
-    return {"static_position": ir.DenseI64ArrayAttr.get(list(positions))}
+def _number(value: Any, kind: type[Numeric]) -> Numeric:
+    """A number converted to a format."""
+    return kind(as_numeric(value) if is_mlir_value(value) else value)
 
 
 def _count(shape: Any) -> int:
     """The elements of a vector of this shape. Raises `TraceError` for one that is no shape, or that no thread holds."""
-    total = 1
     try:
-        for extent in shape if isinstance(shape, tuple) else (shape,):
-            total *= _count(extent) if isinstance(extent, tuple) else operator.index(extent)
+        total = lanes.count(shape)
     except TypeError:
         raise TraceError(f"a vector of shape {shape!r}", hint="give an integer, or a tuple of integers") from None
     if total < 1:
@@ -263,11 +301,11 @@ def _count(shape: Any) -> int:
     return total
 
 
-def _shape(shape: Any, lanes: int) -> tuple[Any, ...]:
-    logical = (lanes,) if shape is None else shape if isinstance(shape, tuple) else (shape,)
-    if _count(logical) != lanes:
+def _shape(shape: Any, count: int) -> tuple[Any, ...]:
+    logical = (count,) if shape is None else shape if isinstance(shape, tuple) else (shape,)
+    if _count(logical) != count:
         raise TraceError(
-            f"shape {logical} has {_count(logical)} elements, the vector {lanes}",
+            f"shape {logical} has {_count(logical)} elements, the vector {count}",
             hint="the product of the shape must be the number of elements",
         )
     return logical

@@ -6,18 +6,22 @@ A global pointer is `!llvm.ptr<1>`. A buffer pointer is a pair: the descriptor (
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
+from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.crossing_pointers import BUFFER_POINTER, GLOBAL_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
+from flylab.passes.small_floats import converted
+from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
+from flylab.targets import DEFAULT_ARCH, TARGETS, Target
 
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
 """The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
@@ -33,17 +37,26 @@ class ConvertFlyToRocdl(Pass):
     """See the module's text."""
 
     name: str = "convert-fly-to-rocdl"
+    chip: Target = TARGETS[DEFAULT_ARCH]
+
+    def for_chip(self, target: Target) -> ConvertFlyToRocdl:
+        """The pass with the instructions of a chip."""
+        return replace(self, chip=target)
 
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
         ops = operations(module.operation)
-        conversion, done = _Conversion(), list[Any]()
+        conversion, done = _Conversion(self.chip), list[Any]()
+        printing: set[str] = set()
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
             if crossing.take(op):
                 continue
             if op.name in HIDDEN:
                 read_size(op, Builder(op))
+                done.append(op)
+            elif op.name == "fly.printf" and not is_of_launcher(op):
+                printing.add(str(printf.lower(op, Builder(op)).attributes["sym_name"].value))
                 done.append(op)
             elif op.name.startswith("fly.") and not is_of_launcher(op):
                 rule = RULES.get(op.name)
@@ -57,12 +70,16 @@ class ConvertFlyToRocdl(Pass):
                 done.append(op)
         erase(done)
         crossing.erase_arguments()
+        expand_narrow(module)
+        if printing:
+            printf.pass_buffer(module, printing)
 
 
 class _Conversion:
     """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
 
-    def __init__(self) -> None:
+    def __init__(self, chip: Target) -> None:
+        self.chip = chip
         self.address: dict[Any, Any] = {}
 
 
@@ -72,6 +89,15 @@ def _from_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
     op.results[0].replace_all_uses_with(conversion.address[op.operands[0]])
+
+
+def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.address[op.operands[0]]
+
+
+def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    address = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], op.results[0].type)
+    op.results[0].replace_all_uses_with(address)
 
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -115,7 +141,7 @@ def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
         value = _buffer_load(builder, address, spec.dtype, count)
     else:
         kind = vector_type(carrier(spec.dtype), count)
-        value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec.dtype))
+        value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec))
     if value.type != op.results[0].type:
         value = builder.op("vector.bitcast", [value], op.results[0].type)
     op.results[0].replace_all_uses_with(value)
@@ -132,13 +158,13 @@ def _store(conversion: _Conversion, op: Any, builder: Builder) -> None:
     if spec.space == "buffer":
         _buffer_store(builder, address, value, spec.dtype, count)
     else:
-        builder.op("llvm.store", [value, address], alignment=_alignment(spec.dtype))
+        builder.op("llvm.store", [value, address], alignment=_alignment(spec))
 
 
-def _alignment(dtype: DType) -> Any:
+def _alignment(spec: Ptr) -> Any:
     from mlir import ir
 
-    return ir.IntegerAttr.get(parse_type("i64"), max(dtype.bits // 8, 1))
+    return ir.IntegerAttr.get(parse_type("i64"), spec.known_align)
 
 
 def _pieces(dtype: DType, count: int) -> list[tuple[int, int]]:
@@ -194,15 +220,22 @@ def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, coun
         builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])
 
 
+def _convert_float(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    op.results[0].replace_all_uses_with(converted(op, builder, conversion.chip))
+
+
 HIDDEN = ("gpu.block_dim", "gpu.grid_dim")
 RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.check": lambda _, op, builder: lower_check(op, builder),
     "fly.from_llvm_ptr": _from_llvm_ptr,
     "fly.to_llvm_ptr": _to_llvm_ptr,
+    "fly.recast_iter": _recast_iter,
+    "fly.ptrtoint": _ptrtoint,
     "fly.make_buffer_ptr": _make_buffer_ptr,
     "fly.add_offset": _add_offset,
     "fly.ptr_load": _load,
     "fly.copy_atom_load": _load,
     "fly.ptr_store": _store,
     "fly.copy_atom_store": _store,
+    "fly.convert_float": _convert_float,
 }

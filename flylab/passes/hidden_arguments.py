@@ -20,15 +20,7 @@ def read_size(op: Any, builder: Builder) -> None:
     from mlir import ir
 
     offset, kind, step = BLOCK if op.name == "gpu.block_dim" else GRID
-    segments = ir.DenseI32ArrayAttr.get([0, 0])
-    base = builder.op(
-        "llvm.call_intrinsic",
-        [],
-        POINTER,
-        intrin=ir.StringAttr.get("llvm.amdgcn.implicitarg.ptr"),
-        op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
-        operandSegmentSizes=segments,
-    )
+    base = builder.intrinsic("llvm.amdgcn.implicitarg.ptr", [], POINTER)
     place = builder.op(
         "llvm.getelementptr",
         [base],

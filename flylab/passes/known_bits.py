@@ -143,6 +143,7 @@ def _signed(width: int, a: Bits) -> Bits:
 
 
 def either(width: int, a: Bits, b: Bits) -> Bits:
+    """What is known of a value that is one of two."""
     return Bits(width, a.zeros & b.zeros, a.ones & b.ones)
 
 

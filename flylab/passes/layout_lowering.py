@@ -22,6 +22,7 @@ from flylab.layout import Layout, cosize, size, slice_and_offset
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
+from flylab.passes.regions import ENDS, STRUCTURED
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 from flylab.passes.vectors import element, extract, shape_of, vector_type
 
@@ -138,7 +139,13 @@ def _make_view(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _get_iter(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    op.results[0].replace_all_uses_with(lowering.pointer[op.operands[0]])
+    result, pointer = op.results[0], lowering.pointer[op.operands[0]]
+    # The pointer may be known to be aligned better, and what crosses a region's border has one type.
+    if pointer.type != result.type and any(
+        use.owner.operation.name in (*STRUCTURED, *ENDS) for use in result.uses
+    ):
+        pointer = builder.fly("recast_iter", [pointer], [result.type])
+    result.replace_all_uses_with(pointer)
 
 
 def _alloca(lowering: _Lowering, op: Any, builder: Builder) -> None:

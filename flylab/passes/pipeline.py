@@ -12,7 +12,8 @@ from flylab.errors import CompileError
 from flylab.passes.atom_call_to_ssa_form import AtomCallToSsaForm
 from flylab.passes.canonicalize import Canonicalize
 from flylab.passes.convert_fly_to_rocdl import ConvertFlyToRocdl
-from flylab.passes.host import Launch, read_launches
+from flylab.passes.expand_math import ExpandMath
+from flylab.passes.host import HostProgram, read_host
 from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from flylab.passes.layout_lowering import LayoutLowering
 from flylab.passes.promote_regmem import PromoteRegmem
@@ -36,6 +37,7 @@ STEPS: tuple[Pass | Upstream, ...] = (
     Canonicalize(),
     LayoutLowering(),
     IntSwizzleSimplify(),
+    ExpandMath(),
     Upstream("canonicalize", "canonicalize"),
     AtomCallToSsaForm(),
     PromoteRegmem(),
@@ -58,27 +60,27 @@ STEPS: tuple[Pass | Upstream, ...] = (
 HOST_IS_READ_BEFORE = TakeKernels
 
 
-def run(module: Any, target: Target, stages: list[Stage] | None = None, file: str = "") -> list[Launch]:
-    """Run every step on a traced module, in place (in the entered MLIR context); the launches of its launcher.
+def run(module: Any, target: Target, stages: list[Stage] | None = None, file: str = "") -> HostProgram:
+    """Run every step on a traced module, in place (in the entered MLIR context); what its launcher does on the host.
 
     With `stages`, the text after each step is appended to it, its lines linked to the Python file `file`. Raises
     `CompileError` where a step refuses.
     """
-    launches: list[Launch] = []
+    host = HostProgram()
     before = stages[-1].text if stages else ""
     for step in STEPS:
         if isinstance(step, HOST_IS_READ_BEFORE):
-            launches = read_launches(module)
+            host = read_host(module)
         _run_step(step, module, target)
         if stages is not None:
             stages.append(stage_of(step.name, module, before, file))
             before = stages[-1].text
-    return launches
+    return host
 
 
 def _run_step(step: Pass | Upstream, module: Any, target: Target) -> None:
     if isinstance(step, Pass):
-        step.run(module)
+        step.for_chip(target).run(module)
         return
     from mlir.ir import MLIRError
     from mlir.passmanager import PassManager

@@ -10,6 +10,7 @@ from flylab.dialect.operations import build
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.places import SourceLine
+from flylab.targets import Target
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,10 @@ class Pass:
     """A pass: its name in the pipeline, and `run`, which changes a module in place."""
 
     name: str
+
+    def for_chip(self, target: Target) -> Pass:
+        """The pass as it is for a chip; most are the same for all."""
+        return self
 
     def run(self, module: Any) -> None:
         """Run on a builtin.module."""
@@ -67,6 +72,14 @@ class Builder:
                 name, results=types, operands=operands, attributes=attributes, loc=self.before.location
             )
         return made.results[0] if types else None
+
+    def intrinsic(self, name: str, operands: list[Any], result: str) -> Any:
+        """A call of an intrinsic of LLVM; its result."""
+        from mlir import ir
+
+        sizes = {"op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])}
+        return self.op("llvm.call_intrinsic", operands, result, intrin=ir.StringAttr.get(name), **sizes)
 
     def constant(self, value: int, kind: str = "i32") -> Any:
         """An integer constant."""
@@ -119,4 +132,4 @@ def source_line(location: Any) -> SourceLine | None:
 
 def carrier(dtype: DType) -> str:
     """The MLIR type that holds an element in memory operations: LLVM has no floats below 16 bits, so their bits."""
-    return f"i{dtype.bits}" if dtype.is_float and dtype.bits < 16 else dtype.mlir
+    return f"i{dtype.bits}" if dtype.is_small_float else dtype.mlir

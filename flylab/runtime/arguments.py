@@ -9,13 +9,15 @@ from typing import Any
 
 from flylab.compiler.meaning import is_by_state
 from flylab.compiler.passing import HostArgument
-from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, TENSOR, Parameter
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, STRUCT, TENSOR, Parameter
 from flylab.dialect.types import MemRef
 from flylab.dtypes import BOOL, DType, of_numpy
 from flylab.errors import ArgumentError, FlylabError
+from flylab.expr.bits import to_bits
 from flylab.expr.folding import normalise
 from flylab.expr.numeric import Numeric
 from flylab.expr.promotion import plain
+from flylab.expr.struct import Struct
 from flylab.expr.typing import Stream
 from flylab.layout import Layout
 
@@ -46,6 +48,12 @@ class Bound:
     memory: Memory | None = None
     keep: Any = None
 
+    def operands(self) -> list[Any]:
+        """The values of the launcher's runtime arguments: an address, a number, the numbers of a struct."""
+        if self.host.kind == STRUCT:
+            return list(self.value)
+        return [self.value] if self.host.kind in (TENSOR, NUMBER) else []
+
 
 def bind(parameter: Parameter, value: Any) -> Bound:
     """Match a launch argument with its parameter.
@@ -61,6 +69,8 @@ def bind(parameter: Parameter, value: Any) -> Bound:
         return _number(parameter, value)
     if kind == STREAM:
         return Bound(HostArgument(parameter.name, STREAM, Stream()), value)
+    if kind == STRUCT:
+        return _struct(parameter, value)
     return _constexpr(parameter, value)
 
 
@@ -69,6 +79,8 @@ def _infer(value: Any) -> str:
         return TENSOR
     if isinstance(value, Stream):
         return STREAM
+    if isinstance(value, Struct):
+        return STRUCT
     return NUMBER if isinstance(value, Numeric) else CONSTEXPR
 
 
@@ -238,6 +250,12 @@ def _number(parameter: Parameter, value: Any) -> Bound:
     return Bound(HostArgument(parameter.name, NUMBER, cls), value)
 
 
+def _struct(parameter: Parameter, value: Any) -> Bound:
+    if parameter.kind == STRUCT:
+        parameter.check_struct(value)
+    return Bound(HostArgument(parameter.name, STRUCT, type(value)), [leaf.value for leaf in value.leaves()])
+
+
 def _constexpr(parameter: Parameter, value: Any) -> Bound:
     value = value.value if isinstance(value, Numeric) and value.is_static else plain(value)
     parameter.check_constant(value)
@@ -279,6 +297,4 @@ def pack_number(value: Any, dtype: DType) -> bytes:
     code = FORMATS.get((dtype.kind, dtype.bits))
     if code:
         return struct.pack("<" + code, value)
-    import numpy
-
-    return numpy.array(value, dtype.to_numpy()).tobytes()
+    return to_bits(value, dtype).to_bytes(-(-dtype.bits // 8), "little")

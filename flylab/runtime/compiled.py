@@ -18,8 +18,9 @@ from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.errors import Check
+from flylab.expr.lines import Line
 from flylab.passes import pipeline
-from flylab.passes.host import Launch
+from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
 from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
@@ -30,13 +31,13 @@ _dumped: set[Path] = set()
 
 @dataclass
 class Compiled:
-    """What one compilation gives. `launches` is what the launcher does on the host; the texts are made when asked."""
+    """What one compilation gives. `host` is what the launcher does on the host; the texts are made when asked."""
 
     launcher: TracedFunction
     target: Target
     opt_level: int
     arguments: list[HostArgument]
-    launches: list[Launch]
+    host: HostProgram
     functions: dict[str, TracedFunction]
     """Kernel symbol -> the kernel."""
     operand_types: dict[str, list[DType | None]]
@@ -45,6 +46,8 @@ class Compiled:
     """Kernel symbol -> the block that it is compiled for, None for any."""
     checks: dict[str, list[Check]]
     """Kernel symbol -> what its checks say, by their numbers; under "" those of the launcher."""
+    lines: dict[str | None, list[Line]]
+    """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
     llvm: str
     code: amdgpu.Optimised
     traced: Any
@@ -155,7 +158,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced = trace(launcher, arguments, target)
         # The passes get a copy: a value of MLIR that the user kept must not dangle.
         module = traced.module.operation.clone()
-        launches = pipeline.run(module, target)
+        host = pipeline.run(module, target)
         text = llvm_ir.translate(module)
     code = amdgpu.optimise(text, target, opt_level)
     functions: dict[str, TracedFunction] = dict(traced.kernels)
@@ -164,11 +167,12 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         target,
         opt_level,
         arguments,
-        launches,
+        host,
         functions,
         traced.operand_types,
         traced.blocks,
         traced.checks,
+        traced.lines,
         text,
         code,
         traced.module.operation,

@@ -6,6 +6,7 @@ from typing import Any
 
 from flylab.runtime.arguments import Memory
 from flylab.runtime.compiled import Compiled
+from flylab.runtime.printing import PrintBuffer
 
 
 def launch(
@@ -16,9 +17,14 @@ def launch(
     kernarg: bytes,
     memories: list[Memory],
     smem: int,
+    printed: PrintBuffer | None = None,
 ) -> Any:
-    """Run one kernel over a grid; the device's report. Raises `DeviceError` for what goes wrong in it."""
+    """Run one kernel over a grid; the device's report. `printed` is where it prints, if it does.
+
+    Raises `DeviceError` for what goes wrong in it.
+    """
     from flylab.emulator import Buffer
 
     buffers = [Buffer(m.name, m.start, m.nbytes, writable=m.writable) for m in memories]
-    return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, shared=smem)
+    own = [Buffer("what is printed", printed.address, printed.nbytes)] if printed else []
+    return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own)

@@ -12,16 +12,17 @@ from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.jit import Launcher
 from flylab.compiler.meaning import meaning
 from flylab.compiler.passing import HostArgument
-from flylab.compiler.signature import CONSTEXPR, STREAM, TENSOR
+from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
-from flylab.passes.host import Launch
+from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.places import of_traceback
 from flylab.runtime import emulated
 from flylab.runtime.arguments import Bound, Memory, bind, pack_number
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device, current
+from flylab.runtime.printing import PrintBuffer
 
 
 @dataclass(frozen=True)
@@ -113,25 +114,43 @@ def _dump(made: Compiled) -> None:
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
-    values = [b.value for b in bound if b.host.kind in (TENSOR, "number")]
+    values = [value for b in bound for value in b.operands()]
+    values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
     memories = [b.memory for b in bound if b.memory is not None]
     reports = []
-    for number, condition in compiled.launches[0].checks:
-        if not condition(values)[0]:
-            raise compiled.checks[""][number].failed()
-    for launch in compiled.launches:
+    for step in compiled.host.steps(values):
+        if isinstance(step, HostCheck):
+            if not step.holds:
+                raise compiled.checks[""][step.number].failed()
+            continue
+        if isinstance(step, HostLine):
+            words = [word & 0xFFFFFFFF for word in step.words]
+            print(compiled.lines[None][step.site].filled(words), end="")
+            continue
         try:
-            reports.append(_launch(compiled, launch, values, memories))
+            reports.append(_launch(compiled, step, memories))
         except FlylabError as error:
-            raise error.at(error.where or compiled.launch_line(launch.kernel)) from error.__cause__
+            raise error.at(error.where or compiled.launch_line(step.kernel)) from error.__cause__
     return Run(device, compiled, tuple(reports))
 
 
-def _launch(compiled: Compiled, launch: Launch, values: list[Any], memories: list[Memory]) -> Any:
-    extents, operands = launch.extents(values), launch.operands(values)
-    _check_extents(compiled, launch.kernel, extents[:3], extents[3:])
-    kernarg = _pack(compiled, launch.kernel, operands)
-    return emulated.launch(compiled, launch.kernel, extents[:3], extents[3:], kernarg, memories, launch.smem)
+def _launch(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+    grid, block = launch.extents[:3], launch.extents[3:]
+    buffer = PrintBuffer() if launch.prints else None
+    _check_extents(compiled, launch.kernel, grid, block)
+    kernarg = _pack(compiled, launch, buffer.address if buffer else 0)
+    lines = compiled.lines[launch.kernel]
+    try:
+        report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
+    except BaseException as error:
+        # What it printed may tell why it failed, or why it did not end.
+        if buffer is not None:
+            print(buffer.text(lines, grid, block, getattr(error, "workgroup", None)), end="")
+        raise
+    if buffer is not None:
+        print(buffer.text(lines, grid, block), end="")
+        buffer.check(launch.kernel)
+    return report
 
 
 def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
@@ -161,11 +180,17 @@ def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block
         )
 
 
-def _pack(compiled: Compiled, kernel: str, operands: tuple[Any, ...]) -> bytes:
-    """The kernel-argument bytes, laid out as the code object's metadata says."""
+def _pack(compiled: Compiled, launch: Launch, printed: int) -> bytes:
+    """The kernel-argument bytes, laid out as the code object's metadata says.
+
+    A kernel that prints gets the address `printed` for the launcher's last argument, which it passes on.
+    """
+    kernel, operands = launch.kernel, launch.operands
     info = compiled.isa.kernels[kernel]
     slots = [a for a in info.args if not a.hidden]
     kinds = compiled.operand_types[kernel]
+    if launch.prints:
+        kinds, operands = [*kinds, None], (*operands[:-1], printed)
     if len(slots) != len(operands):
         raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
     packed = bytearray(info.kernarg_size)

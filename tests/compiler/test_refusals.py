@@ -95,11 +95,11 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "registers cannot be",
         "range_constexpr",
     ),
-    "runtime index of a vector": (
-        "v = fx.Vector.filled(4, 0.0, fx.Float32)\nA[0] = v[fx.thread_idx.x]",
+    "an element of a vector set": (
+        "v = fx.Vector.filled(4, 0.0, fx.Float32)\nv[0] = 1.0",
         4,
-        "indexing 'v'",
-        "range_constexpr",
+        "'v'[...] = ...: a vector is a value",
+        "v = v.with_element(i, x)",
     ),
     "coordinate outside": ("x = fx.slice(A, 64)", 3, "coordinate 64 of 'A' 64:1", "0 to 63"),
     "negative coordinate": ("A[-1] = 0.0", 3, "coordinate -1 of 'A'", "not -1"),
@@ -145,7 +145,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "fx.rocdl has no name 'BuferCopy'",
         "fx.rocdl.BufferCopy",
     ),
-    "planned name": ("fx.printf('{}', 1)", 3, "fx.printf is part of the language", "What this"),
+    "planned name": ("fx.gather()", 3, "fx.gather is part of the language", "What this"),
     "planned matrix product": (
         "fx.rocdl.mfma_f32_16x16x16f16()",
         3,
@@ -163,7 +163,6 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "not a tensor in global",
         "fx.Tensor",
     ),
-    "8-bit floats converted": ("x = A[0].to(fx.Float8E4M3FN)", 3, "converting Float32 to Float8E4M3FN", "on the host"),
 }
 
 

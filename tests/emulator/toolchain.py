@@ -81,7 +81,11 @@ class Host:
     def call(self, name: str, arrays: list[np.ndarray], count: int) -> None:
         """Calls a function that takes a pointer for each array, then a count."""
         signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(arrays), ctypes.c_int64)
-        signature(self._engine.get_function_address(name))(*(a.ctypes.data for a in arrays), count)
+        signature(self.address(name))(*(a.ctypes.data for a in arrays), count)
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        return int(self._engine.get_function_address(name))
 
 
 def aligned(data: np.ndarray) -> np.ndarray:

@@ -179,7 +179,7 @@ def test_a_number_is_checked_against_0():
         names["launch"](a)
 
 
-def test_a_launcher_checks_before_it_launches():
+def test_a_launcher_checks_where_it_stands():
     names = cell("""
         @flyc.kernel
         def k(A: fx.Tensor):
@@ -187,9 +187,10 @@ def test_a_launcher_checks_before_it_launches():
 
         @flyc.jit
         def launch(A: fx.Tensor, n: fx.Int32, flag: fx.Boolean):
-            k(A).launch(grid=1, block=1)
             device_check(n % 256 == 0, "n is no multiple of 256", hint="pad it")
             device_check(flag, "no flag")
+            k(A).launch(grid=1, block=1)
+            device_check(n < 1024, "n is too large")
     """)
     names["device_check"] = device_check
     a = np.zeros(1, np.int32)
@@ -197,9 +198,13 @@ def test_a_launcher_checks_before_it_launches():
         with pytest.raises(CheckFailed) as caught:
             names["launch"](a, n, flag)
         assert (caught.value.message, caught.value.where.file) == (message, names["FILE"]) and a[0] == 0
-    assert caught.value.where.line == 9
+    assert caught.value.where.line == 8
     names["launch"](a, -256, True)
     assert a[0] == 1
+    a[0] = 0
+    with pytest.raises(CheckFailed, match="n is too large"):
+        names["launch"](a, 1024, True)
+    assert a[0] == 1, "what was launched before the check has run"
 
 
 REFUSED: dict[str, tuple[str, str, str]] = {

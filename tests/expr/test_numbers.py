@@ -305,13 +305,13 @@ def test_bounds_are_given_where_they_matter() -> None:
         (lambda: fx.Int32(1) / 2, "Int32 has no operator '/'"),
         (lambda: fx.Float32(1.0) & 1, "Float32 has no operator '&'"),
         (lambda: ~fx.Float32(1.0), "Float32 has no operator '~'"),
-        (lambda: fx.Int32(1).bitcast(fx.Int64), "32 bits) to Int64"),
+        (lambda: fx.Int32(1).bitcast(fx.Int64), "32 bits, to Int64"),
         (lambda: fx.Int32(1).to(int), "<class 'int'> is not a number format"),
         (lambda: fx.max(), "max() of nothing"),
         (lambda: fx.arith.select(fx.Int32(1), 1, 2), "the condition must be a Boolean"),
         (lambda: fx.ceildiv(1, 0), "ceildiv(1, 0)"),
-        (lambda: fx.ceildiv("a", 1), "ceildiv of str"),
-        (lambda: fx.absf("a"), "absf of str"),
+        (lambda: fx.ceildiv("a", 1), "(str) and 1 (int)"),
+        (lambda: fx.absf("a"), "absf of 'a' (a str)"),
     ],
 )
 def test_refusals(make: Callable[[], Any], message: str) -> None:

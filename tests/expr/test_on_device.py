@@ -238,7 +238,7 @@ def test_vectors() -> None:
         ("fx.Vector(3)", TraceError, "Vector(int): not a vector"),
         ("v & 1", TraceError, "Float32 has no operator '&'"),
         ("v.select(v, v)", TraceError, "select by"),
-        ("v.reduce(1)", TraceError, "Vector.reduce is part of the language"),
+        ("v.reduce(1)", TraceError, "reduce by 1"),
         ("fx.Vector.from_elements([], fx.Float32)", TraceError, "at least one element"),
         ("v.to(fx.Int32) // 0", TraceError, "division by zero"),
         ("fx.Vector.filled(0, 1.0, fx.Float32)", TraceError, "shape 0"),

@@ -5,12 +5,12 @@ Values are what kernels have: numbers, vectors and pointers. The functions are c
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import flylab.expr as fx
 from flylab.expr.emit import op
-from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Numeric
 from flylab.expr.tensor import Pointer
 from flylab.expr.vector import Vector
@@ -33,11 +33,21 @@ def tupled(value: Any) -> Values:
     return value if isinstance(value, tuple) else () if value is None else (value,)
 
 
+def place() -> Any:
+    """The location of the line that called into this file."""
+    from mlir import ir
+
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return ir.Location.file(frame.f_code.co_filename, frame.f_lineno, 1)
+
+
 def structured(name: str, operands: list[Any], results: Values, regions: int) -> Any:
     from mlir import ir
 
     types = [raw(value).type for value in results]
-    return ir.Operation.create(name, results=types, operands=operands, regions=regions, loc=mlir_location())
+    return ir.Operation.create(name, results=types, operands=operands, regions=regions, loc=place())
 
 
 def fill(operation: Any, region: int, arguments: Values, body: Callable[..., Any], kinds: Values,
@@ -46,7 +56,7 @@ def fill(operation: Any, region: int, arguments: Values, body: Callable[..., Any
     from mlir import ir
 
     types = [raw(value).type for value in arguments]
-    block = operation.regions[region].blocks.append(*types, arg_locs=[mlir_location()] * len(types))
+    block = operation.regions[region].blocks.append(*types, arg_locs=[place()] * len(types))
     with ir.InsertionPoint(block):
         made = tupled(body(*(like(v, a) for v, a in zip(arguments, block.arguments, strict=True))))
         op(end, [raw(type(k)(v) if isinstance(k, Numeric) else v) for k, v in zip(kinds, made, strict=True)])

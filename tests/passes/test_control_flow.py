@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.dialect.context import entered
+from flylab.dialect.types import Ptr
+from flylab.dtypes import DTYPES
 from flylab.errors import CompileError
+from flylab.expr.emit import fly
+from flylab.expr.tensor import Pointer
 from flylab.passes.int_swizzle_simplify import IntSwizzleSimplify
 from tests.passes.control import branch, loop, repeat
 from tests.samples import cell
@@ -360,3 +366,71 @@ def test_a_swizzle_in_a_loop_is_that_of_the_thread() -> None:
         module.operation.verify()
         text = str(module)
     assert "int_swizzle" not in text and "xori" not in text and "shrui" not in text
+
+
+@pytest.fixture(params=["gfx942", "gfx950"])
+def chip(request: pytest.FixtureRequest) -> Iterator[str]:
+    with flylab.use(request.param):
+        yield request.param
+
+
+@pytest.mark.parametrize("level", "0123")
+def test_every_chip_and_level(chip: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers that differ by lane in a loop whose turns do, with a division of 64 bits."""
+    monkeypatch.setenv("FLYLAB_COMPILE_OPT_LEVEL", level)
+
+    def how(A: Any, B: Any, n: Any, t: Any) -> None:
+        a, b = fx.get_iter(fx.rocdl.make_buffer_tensor(A)), fx.get_iter(fx.rocdl.make_buffer_tensor(B))
+        B[t] = t * 3
+        r = fx.make_rmem_tensor(2, fx.Int32)
+
+        def body(i: Any, x: Any) -> Any:
+            source = branch(i % 2 == 0, lambda: a + i, lambda: b + t, (a,))
+            branch(source[0] > 20, lambda: r.fill(x), lambda: r.__setitem__(1, i))
+            return (x.to(fx.Int64) * 1234567891 // (source[0].to(fx.Int64) + 1)).to(fx.Int32)
+
+        x = loop(t % 3, n + t % 4, 1, body, t + 1)
+        B[t] = x + r[0] * 5 + r[1] * 7
+
+    expected = []
+    for lane in LANES:
+        x, r = lane + 1, [0, 0]
+        for i in range(lane % 3, 5 + lane % 4):
+            source = i + 1 if i % 2 == 0 else lane * 3
+            r = [x, x] if source > 20 else [r[0], i]
+            x = (x * 1234567891 // (source + 1) + 2**31) % 2**32 - 2**31
+        expected.append((x + r[0] * 5 + r[1] * 7 + 2**31) % 2**32 - 2**31)
+    assert result(how) == expected
+
+
+def mnemonics(how: Any) -> list[str]:
+    compiled = flyc.compile(RUN, np.zeros(4096, np.int32), np.zeros(64, np.int32), 5, how)
+    return [i.mnemonic for i in compiled.isa.kernels["k"].instructions]
+
+
+def test_what_a_loop_and_a_guard_cost(chip: str) -> None:
+    """A loop over numbers that all threads share is a scalar one: nine instructions a turn, no lane is masked. A guard
+    of the thread masks lanes once, and jumps where none is left."""
+    def reduction(A: Any, B: Any, n: Any, t: Any) -> None:
+        B[t] = loop(0, n, 1, lambda i, s: s + A[i * 64 + t], fx.Int32(0))
+
+    def guard(A: Any, B: Any, n: Any, t: Any) -> None:
+        branch(t < n, lambda: B.__setitem__(t, A[t]))
+
+    found = mnemonics(reduction)
+    assert len(found) <= 23 and "s_cbranch_scc1" in found and not any("exec" in name for name in found)
+    found = mnemonics(guard)
+    assert len(found) <= 12 and found.count("s_and_saveexec_b64") == found.count("s_cbranch_execz") == 1
+
+
+def test_a_pointer_of_known_alignment_meets_others() -> None:
+    """A slice at 0 has the pointer of its view, which is known to be aligned better than slices are."""
+
+    def how(A: Any, B: Any, n: Any, t: Any) -> None:
+        aligned = Pointer(fly("recast_iter", [fx.get_iter(A).value], [Ptr(DTYPES["Int32"], "global", 16)]))
+        view = fx.make_view(aligned, fx.make_layout((4, 16), (1, 4)))
+        first = fx.get_iter(fx.slice(view, (None, 0)))
+        picked = branch(t < n, lambda: first + t, lambda: fx.get_iter(fx.slice(view, (None, 0))), (first,))
+        B[t] = loop(0, n, 1, lambda i, p: p + 1, picked)[0]
+
+    assert result(how) == [(lane if lane < 5 else 0) + 6 for lane in LANES]

@@ -26,10 +26,22 @@ r[1] = 7
 fx.copy(atom, r, fx.slice(tiles, (None, t)))
 """
 SCALAR = "t = fx.thread_idx.x\nA[t] = A[t] * 1.5 + 1"
+PRINTF = """
+t = fx.thread_idx.x
+fx.printf("{:>3} {}", t, A[t])
+"""
 STRIDED = """
 t = fx.thread_idx.x
 v = fx.slice(A, (t // 8, None, t % 8)).load()
 fx.slice(A, (t // 8, None, t % 8)).store(v + v)
+"""
+
+# A function in Float32 by itself, a pair of halves by way of it, a step that stays, a loop.
+MATH = """
+t = fx.thread_idx.x
+x = fx.math.exp2(A[t])
+h = fx.math.isnormal(fx.Vector.filled(2, x, fx.Float16))
+A[t] = h[0].select(fx.math.fma(x, x, 1.0), fx.math.ipowi(t, t).to(fx.Float32))
 """
 
 
@@ -58,7 +70,10 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "buffer": lambda: body(BUFFER, np.zeros(256, np.int32)),
     "scalar_f16": lambda: body(SCALAR, np.zeros(64, np.float16)),
     "scalar_bf16": lambda: body(SCALAR, np.zeros(64, ml_dtypes.bfloat16)),
+    "printf": lambda: body(PRINTF, np.zeros(64, np.float16)),
     "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
+    "math": lambda: body(MATH, F32),
+    "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", F32),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }
 OURS = (
@@ -67,6 +82,7 @@ OURS = (
     "fly-canonicalize",
     "fly-layout-lowering",
     "fly-int-swizzle-simplify",
+    "fly-expand-math",
     "fly-convert-atom-call-to-ssa-form",
     "fly-promote-regmem-to-vectorssa",
     "convert-fly-to-rocdl",

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
+import os
+import signal
+import threading
 from typing import Any
 
 import numpy as np
@@ -21,6 +25,7 @@ from flylab.passes import pipeline
 from flylab.passes.host import unsigned, wrap
 from flylab.runtime.arguments import bind
 from flylab.targets import target
+from tests.passes.control import branch, loop, repeat
 from tests.samples import cell
 
 ARGUMENTS = {"a": fx.Int32, "b": fx.Uint32, "c": fx.Int64, "d": fx.Int8, "e": fx.Boolean, "f": fx.Uint16}
@@ -61,8 +66,8 @@ def plan_of(expression: str) -> tuple[Any, Any]:
     hosts = [bind(p, {"A": A, **zeros}[p.name]).host for p in launcher.signature.parameters]
     with entered():
         traced = trace(launcher, hosts, target("gfx942"))
-        (launch,) = pipeline.run(traced.module, target("gfx942"))
-    return launch, traced.operand_types["k"]
+        host = pipeline.run(traced.module, target("gfx942"))
+    return host, traced.operand_types["k"]
 
 
 @settings(max_examples=250)
@@ -81,13 +86,14 @@ def test_random_launchers(expression: str, data: st.DataObject) -> None:
     except (TraceError, ZeroDivisionError):
         return  # a division by zero
     try:
-        launch, kinds = plan_of(expression)
+        host, kinds = plan_of(expression)
     except (TraceError, ZeroDivisionError) as error:
         assert "by zero" in str(error) or "ceildiv" in str(error)
         return
     if len(kinds) == 1:  # every leaf is a constant, so it is one too
         return
-    (_, got) = launch.operands([4096, *values.values()])
+    (launch,) = host.steps([4096, *values.values()])
+    (_, got) = launch.operands
     assert isinstance(expected, Numeric) and expected.dtype == kinds[1]
     assert unsigned(got, 64) % 2 ** kinds[1].bits == int(expected.value) % 2 ** kinds[1].bits
 
@@ -153,7 +159,134 @@ def test_compile_leaves_the_launch_plan() -> None:
     compiled = flyc.compile(
         cell(GRID.format("1.0", "fx.ceildiv(n, 64)"))["launch"], np.zeros(128, np.float32), 1, 1, 1.0
     )
-    (launch,) = compiled.launches
+    (launch,) = compiled.host.steps([4096, 1000, 5, 2.5])
     assert launch.kernel == "k"
-    assert launch.extents([0, 1000, 0, 0.0]) == (16, 1, 1, 64, 1, 1)
-    assert launch.operands([4096, 1000, 5, 2.5]) == (4096, 999, 6, 2.5, 1.0)
+    assert launch.extents == (16, 1, 1, 64, 1, 1)
+    assert launch.operands == (4096, 999, 6, 2.5, 1.0)
+
+
+CONTROL = """
+@flyc.kernel
+def k(A: fx.Tensor, at: fx.Int32, x: fx.Int64):
+    A[at] = x
+
+@flyc.jit
+def launch(A: fx.Tensor, n: fx.Int32, m: fx.Uint32, how: fx.Constexpr):
+    how(A, n, m, lambda T, at, x: k(T, at, x).launch(grid=1, block=1))
+"""
+
+
+def launched_by(how: Any, n: int = 5, m: int = 3, size: int = 64) -> list[int]:
+    """What the launches of `how(A, n, m, put)` store, where `put(T, at, x)` launches T[at] = x; -1 where none does."""
+    A = np.full(size, -1, np.int64)
+    cell(CONTROL)["launch"](A, n, m, how)
+    return A.tolist()
+
+
+def test_launches_in_branches_and_loops_run_in_order() -> None:
+    def how(A: Any, n: Any, m: Any, put: Any) -> None:
+        def body(i: Any, total: Any) -> Any:
+            branch(i % 2 == 0, lambda: put(A, i, total), lambda: put(A, i, -i))
+            put(A, 60, i)  # the last one is seen
+            return total * 3 + i
+
+        total = loop(0, n, 1, body, fx.Int32(1))
+        branch(total > 100, lambda: put(A, 61, total))
+        branch(total < 100, lambda: put(A, 62, total))
+
+        def step(i: Any, x: Any) -> Any:
+            put(A, 20 + i, x)
+            return i + 2, x // 2
+
+        last, _ = repeat(lambda i, x: x > 0, step, fx.Int32(0), total)
+        put(A, 63, last + m)
+
+    for n in (0, 1, 5):
+        expected, total = [-1] * 64, 1
+        for i in range(n):
+            expected[i] = total if i % 2 == 0 else -i
+            expected[60] = i
+            total = total * 3 + i
+        if total != 100:
+            expected[61 if total > 100 else 62] = total
+        at, x = 0, total
+        while x > 0:
+            expected[20 + at], at, x = x, at + 2, x // 2
+        expected[63] = at + 3
+        assert launched_by(how, n) == expected
+
+
+def test_loops_of_the_host_count_as_range_does() -> None:
+    """Near the end of the width a loop ends; as unsigned numbers the bounds are above 2**31."""
+    def how(A: Any, n: Any, m: Any, put: Any) -> None:
+        put(A, 0, loop(n, 2**31 - 1, 2**30, lambda i, s: s + 1, fx.Int32(0)))
+        put(A, 1, loop(n, n, 1, lambda i, s: s + 1, fx.Int32(0)))
+        put(A, 2, loop(fx.Int64(2**40), fx.Int64(2**40 + 7), fx.Int64(3), lambda i, s: s + i, fx.Int64(0)))
+        put(A, 3, loop(n, -n, 1, lambda i, s: s + 1, fx.Int32(0)))
+
+    n = 2**31 - 5
+    expected = [len(range(n, 2**31 - 1, 2**30)), 0, sum(range(2**40, 2**40 + 7, 3)), 0]
+    assert launched_by(how, n)[:4] == expected
+
+
+def test_tensors_are_carried_on_the_host() -> None:
+    """The pointer to store at is chosen and moved by control flow of the launcher."""
+    def how(A: Any, n: Any, m: Any, put: Any) -> None:
+        start = fx.get_iter(A)
+        picked = branch(n > 3, lambda: start + 10, lambda: start, (start,))
+        last = loop(0, n, 1, lambda i, p: p + i, picked)
+        put(fx.make_view(last, fx.make_layout(64, 1)), 0, 7)
+
+    for n, at in ((2, 1), (5, 20)):
+        assert [i for i, x in enumerate(launched_by(how, n)) if x == 7] == [at]
+
+
+STEP = """
+@flyc.kernel
+def k(A: fx.Tensor, x):
+    A[0] = fx.Int64(x)
+
+@flyc.jit
+def launch(A: fx.Tensor, n: fx.Int32, loop: fx.Constexpr, branch: fx.Constexpr):
+    {0}
+    k(A, {1}).launch(grid=1, block=1)
+"""
+
+
+@pytest.mark.parametrize("line, x, n, message", [
+    ("x = loop(0, 10, n, lambda i, s: s + i, fx.Int32(0))", "x", 0, "a loop of the launcher has the step 0"),
+    ("x = loop(0, 10, n, lambda i, s: s + i, fx.Int32(0))", "x", -3, "has the step -3"),
+    ("x = branch(n < 5, lambda: n, lambda: 8 // (n - 7), (n,))", "x", 7, "the launcher divides by zero"),
+    ("x = branch(n < 5, lambda: n.to(fx.Float32) * 2.5, lambda: fx.Float32(1.0), (fx.Float32(0.0),))", "x", 7,
+     "which only a kernel can"),
+])
+def test_errors_of_the_hosts_control_flow_name_the_line(line: str, x: str, n: int, message: str) -> None:
+    with pytest.raises(FlylabError) as caught:
+        cell(STEP.format(line, x))["launch"](np.zeros(4, np.int64), n, loop, branch)
+    assert message in caught.value.message and caught.value.hint
+    assert caught.value.where is not None and caught.value.where.line == 7
+
+
+def test_too_much_of_it_in_one_another() -> None:
+    def how(A: Any, n: Any, m: Any, put: Any) -> None:
+        def nested(depth: int) -> Any:
+            return lambda i: loop(i, n, 1, nested(depth - 1)) if depth else put(A, 0, i)
+
+        nested(24)(n - 1)
+
+    with pytest.raises(CompileError, match="too many branches and loops in one another"):
+        launched_by(how, 1)
+
+
+def test_an_endless_loop_of_the_host_is_interrupted() -> None:
+    def how(A: Any, n: Any, m: Any, put: Any) -> None:
+        put(A, 0, repeat(lambda i: i != 1, lambda i: (i + 2) % 100, n - n))
+
+    host = flyc.compile(cell(CONTROL)["launch"], np.zeros(64, np.int64), 1, 1, how).host
+    gc.disable()  # what its callbacks raise is lost
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(host.steps([4096, 1, 1]))
+    finally:
+        gc.enable()

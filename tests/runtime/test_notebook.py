@@ -70,18 +70,44 @@ def test_errors_in_a_shell(cell: str, expected: list[str]) -> None:
     assert "Traceback" not in shown and "flylab/runtime" not in shown
 
 
-def test_a_device_holds_from_cell_to_cell() -> None:
+def printed_by(*cells: str) -> list[str]:
+    """What each cell of a notebook prints."""
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+    resources = {"metadata": {"path": str(Path(__file__).resolve().parents[2])}}
+    nbclient.NotebookClient(notebook, resources=resources).execute()
+    return ["".join(out.text for out in cell.outputs) for cell in notebook.cells]
+
+
+def test_a_kernel_prints_into_the_cell_that_launches_it() -> None:
+    kernel = """
+import numpy as np
+import flylab.compiler as flyc
+import flylab.expr as fx
+
+@flyc.kernel
+def k(A: fx.Tensor):
+    t = fx.thread_idx.x
+    fx.printf("{}: {:.1f}", t, A[t])
+
+@flyc.jit
+def launch(A: fx.Tensor, n: fx.Int32):
+    fx.printf("{} blocks", n)
+    k(A).launch(grid=n, block=2)
+
+A = np.array([0.5, 1.5], np.float32)
+"""
+    assert printed_by(kernel, "launch(A, 1);", "launch(A, 2)\nprint('done')\nNone") == [
+        "", "1 blocks\n0: 0.5\n1: 1.5\n", "2 blocks\n" + 2 * "0: 0.5\n1: 1.5\n" + "done\n"]
+
+
+def test_a_device_holds_from_cell_to_cell() -> None:
     texts = (
         'import flylab; used = flylab.use("gfx950")',
         "print(flylab.device())",
         'with flylab.use("gfx942") as device:\n    print(device)\nprint(flylab.device())',
         "print(flylab.use(None), flylab.device())",
     )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in texts])
-    resources = {"metadata": {"path": str(Path(__file__).resolve().parents[2])}}
-    nbclient.NotebookClient(notebook, resources=resources).execute()
-    printed = ["".join(out.text for out in cell.outputs) for cell in notebook.cells]
-    assert printed == ["", "emulated:gfx950\n", "emulated:gfx942\nemulated:gfx950\n",
-                       "<device emulated:gfx942> emulated:gfx942\n"]
+    assert printed_by(*texts) == ["", "emulated:gfx950\n", "emulated:gfx942\nemulated:gfx950\n",
+                                  "<device emulated:gfx942> emulated:gfx942\n"]

@@ -23,7 +23,6 @@ from flylab.expr.state import active
 from flylab.expr.vector import Vector
 from flylab.places import here
 
-
 ENDLESS = 10_000
 """Rounds after which a loop over an iterator that the device ends is taken for endless."""
 
@@ -77,13 +76,15 @@ class Hooks:
             text = message()
             raise AssertionError(*([] if text is None else [text]))
 
-    def raises(self, around: Static | Branch) -> None:
-        """A `raise` inside of an `if`, which may be the device's."""
-        if around.runtime:
-            raise NotSupportedError(
-                f"a `raise` in {around.site.what}, which the device decides",  # type: ignore[union-attr]
-                hint="the device raises nothing: `assert condition, text` stops the launch where it does not hold",
-            )
+    def raises(self, *around: Any) -> None:
+        """A `raise` inside of `if`s and loops, which may be the device's."""
+        _decided(around, "raise", "the device raises nothing: `assert condition, text` stops the launch where it does "
+                 "not hold")
+
+    def yields(self, value: Any, *around: Any) -> Any:
+        """What a generator yields inside of `if`s and loops: on the device its user would run in their arms."""
+        _decided(around, "yield", "make a list of the values and of conditions, and choose where they are used")
+        return value
 
     # Early exits.
     def home(self) -> Any:
@@ -205,6 +206,13 @@ class Unrolled:
 
     def __exit__(self, *error: Any) -> None:
         return None
+
+
+def _decided(around: tuple[Any, ...], statement: str, hint: str) -> None:
+    """Refuse a statement in an `if` or a loop of the device."""
+    for each in around:
+        if each.runtime:
+            raise NotSupportedError(f"a `{statement}` in {each.site.what}, which the device decides", hint=hint)
 
 
 def _site(kind: str) -> Site:

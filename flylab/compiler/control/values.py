@@ -30,8 +30,10 @@ from flylab.layout.layout import has_basis
 ANYWHERE = Span(LEAST, MOST, False)
 """Where a buffer's pointer can be that a loop moves."""
 
-OPAQUE = frozenset({"flylab", "numpy", "torch", "mlir", "builtins", "enum"})
+OPAQUE = frozenset({"flylab", "numpy", "torch", "mlir", "enum"})
 """Packages whose objects are one thing each."""
+HEAP_TYPE = 1 << 9
+"""The flag (Py_TPFLAGS_HEAPTYPE) of classes written in Python, which `exec` may have left without a module."""
 
 
 class _Nothing:
@@ -141,7 +143,8 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
         return None
     if kind is types.SimpleNamespace:
         return dict(vars(value))
-    return dict(vars(value)) if kind.__module__.split(".")[0] not in OPAQUE and is_users(kind) else None
+    is_plain = kind.__flags__ & HEAP_TYPE and kind.__module__.split(".")[0] not in OPAQUE
+    return dict(vars(value)) if is_plain and is_users(kind) else None
 
 
 def same(a: Any, b: Any) -> bool:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from flylab.compiler.syntax.names import SCOPES
+from flylab.compiler.syntax.names import SCOPES, children
 
 HOOK = "__flylab__"
 RETURNED, RESULT, HOME = "__returned__", "__result__", "__home__"
@@ -23,6 +23,12 @@ YIELDS = (ast.Yield, ast.YieldFrom)
 def hook(name: str, *arguments: ast.expr) -> ast.Call:
     """A call of a hook: `__flylab__.name(arguments)`."""
     return ast.Call(ast.Attribute(load(HOOK), name, ast.Load()), list(arguments), [])
+
+
+def is_hook(call: ast.Call) -> bool:
+    """Whether a call is one of a hook."""
+    function = call.func
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == HOOK
 
 
 def load(name: str) -> ast.Name:
@@ -42,11 +48,16 @@ def placed(statements: Iterable[ast.stmt], like: ast.AST) -> list[ast.stmt]:
 
 def place(made: Any, like: ast.AST) -> Any:
     """A statement or an expression of ours, at the place of the user's that it stands for."""
-    for node in ast.walk(made):
+    todo: list[ast.AST] = [made]
+    while todo:
+        node = todo.pop()
         if isinstance(node, (ast.stmt, ast.expr)) and not hasattr(node, "lineno"):
             ast.copy_location(node, like)
             if isinstance(node, ast.Attribute):  # Python places a call of a method where its name ends
                 node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+        elif node is not made and isinstance(node, (ast.stmt, ast.expr)):
+            continue  # the user's own, placed as all that is in it
+        todo += children(node)
     return made
 
 
@@ -115,7 +126,7 @@ class Exits:
             names += [loop.skipped] if ast.Continue in kinds else []
         return names
 
-    def kinds(self, statements: list[ast.stmt]) -> set[type[ast.stmt]]:
+    def kinds(self, statements: list[ast.stmt]) -> set[type[Exit]]:
         """The kinds of exits that leave these statements by flags: a `return` in a `finally` has none."""
         return {type(e) for s in statements for e in _exits(s)} - ({ast.Return} if self.finals else set())
 
@@ -203,7 +214,7 @@ def _all_exits(node: ast.AST) -> Iterator[Exit]:
     if isinstance(node, Exit):
         yield node
     elif not isinstance(node, SCOPES):
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             yield from _all_exits(child)
 
 
@@ -219,5 +230,5 @@ def _exits(node: ast.AST) -> Iterator[Exit]:
     elif isinstance(node, Exit):
         yield node
     elif not isinstance(node, SCOPES):
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             yield from _exits(child)

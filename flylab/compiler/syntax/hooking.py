@@ -8,12 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from flylab.compiler.source import Source
-from flylab.compiler.syntax.exits import Exits, assign, hook, load, place, placed
+from flylab.compiler.syntax.exits import Exits, assign, hook, is_hook, load, place, placed
 from flylab.compiler.syntax.liveness import Liveness, Names
-from flylab.compiler.syntax.names import bindings, inside, parameters
+from flylab.compiler.syntax.names import bindings, inside, parameters, walk
 from flylab.errors import NotSupportedError, TraceError
 from flylab.places import SourceLine
 
@@ -64,7 +65,7 @@ class Hooking(ast.NodeTransformer):
         self.is_generator = is_generator
         """Whether it may be a generator of the user's, which runs in Python."""
         self.within: list[str] = []
-        """The variables of the `if`s around a statement, inside out."""
+        """The variables of the `if`s and loops around a statement, from the outermost on."""
 
     def function(self, node: ast.FunctionDef, outer: Names = frozenset()) -> None:
         """Rewrite a function in place; `outer` are the names of the functions around it that may have no value."""
@@ -74,20 +75,33 @@ class Hooking(ast.NodeTransformer):
     def body(self, node: ast.FunctionDef | ast.ClassDef, outer: Names) -> None:
         """Rewrite the statements of a function or class."""
         known = parameters(node) if isinstance(node, ast.FunctionDef) else set()
-        own = set(known) | {name for name, _ in bindings(node.body)}
-        self.bound = sorted(bindings(node.body), key=lambda pair: pair[1])
+        nodes = list(inside(node))
+        bound = [list(bindings([statement])) for statement in node.body]
+        self.bound = sorted(chain(*bound), key=lambda pair: pair[1])
         self.first_line = node.lineno
-        self.unsure = (outer - own) | frozenset(_unsure(node.body, known))
-        self.liveness = Liveness.of(node, node.body)
+        own = known.union(name for name, _ in self.bound)
+        self.deleted = _deleted(nodes)
+        self.unsure = (outer - own) | _unsure(node.body, bound, known) | self.deleted
+        self.liveness = Liveness.of(node, nodes)
         node.body = self.block(node.body)
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """A list of statements, each of which may become several."""
         made: list[ast.stmt] = []
+        before = self.unsure
         for statement in statements:
+            bound = self._certainly_bound(statement)
             found = self.visit(statement)
             made += found if isinstance(found, list) else [found]
+            self.unsure = self.unsure - bound
+        self.unsure = before
         return made
+
+    def _certainly_bound(self, node: ast.stmt) -> Names:
+        """The names that have a value in the rest of the block that a statement stands in."""
+        if not self.unsure or not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            return frozenset()
+        return frozenset(name for name, _ in bindings([node])) - self.deleted
 
     def visit(self, node: ast.AST) -> Any:
         """Refuses kinds of statements that no table has."""
@@ -170,9 +184,9 @@ class Hooking(ast.NodeTransformer):
         name = f"__loop_{next(self.counter)}__"
         start = hook("while_", ast.Constant(number))
         test = self.visit(node.test)
-        before, self.within = self.within, []
+        self.within.append(name)
         body = self.block(node.body)
-        self.within = before
+        self.within.pop()
         head = [_unpack(names, name, "head")]
         enter = [_unpack(names, name, "enter")]
         inner: list[ast.stmt] = [
@@ -187,17 +201,18 @@ class Hooking(ast.NodeTransformer):
         return [*placed(made, node), *self.block(node.orelse)]
 
     def visit_For(self, node: ast.For) -> Any:
-        targets = frozenset(n.id for n in ast.walk(node.target) if isinstance(n, ast.Name))
+        targets = frozenset(n.id for n in walk(node.target) if isinstance(n, ast.Name))
         results = self._yields(node)
         number = self.site("for", node, node.body, targets)
         site = self.sites[number]
         name = f"__loop_{next(self.counter)}__"
         start = self._start(node.iter, number)
         node.target = self.visit(node.target)
-        before, self.within = (self.within, self.unsure), []
-        self.unsure = self.unsure - targets
+        before, self.unsure = self.unsure, self.unsure - targets
+        self.within.append(name)
         body = self.block(node.body)
-        self.within, self.unsure = before
+        self.within.pop()
+        self.unsure = before
         if results is not None:
             statement, value = results
             body.append(ast.copy_location(ast.Expr(_call(name, "carry", self.visit(value))), statement))
@@ -226,7 +241,7 @@ class Hooking(ast.NodeTransformer):
         is_carrying = isinstance(call, ast.Call) and any(k.arg == "init" for k in call.keywords)
         if not is_carrying:
             return None
-        if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in ast.walk(node)):
+        if any(isinstance(n, (ast.Break, ast.Continue, ast.Return)) for n in walk(node)):
             raise NotSupportedError(
                 "`break`, `continue` or `return` in a loop with init=: what it carries would have no value",
                 where=self.where(node.iter),
@@ -246,7 +261,11 @@ class Hooking(ast.NodeTransformer):
     def visit_Yield(self, node: ast.Yield | ast.YieldFrom | ast.Await) -> Any:
         """Only reached where no loop takes it: in a generator nested in a kernel, or out of place."""
         if self.is_generator:
-            return self.generic_visit(node)
+            node = self.generic_visit(node)  # type: ignore[assignment]
+            if self.within:
+                value = place(hook("yields", node.value or ast.Constant(None), *map(load, self.within)), node)
+                node.value = value
+            return node
         raise TraceError(
             "`yield` outside of a loop with init=, or not as its last statement",
             where=self.where(node),
@@ -263,7 +282,7 @@ class Hooking(ast.NodeTransformer):
         node = self.generic_visit(node)  # type: ignore[assignment]
         if not self.within:
             return node
-        return [*placed([ast.Expr(hook("raises", load(self.within[-1])))], node), node]
+        return [*placed([ast.Expr(hook("raises", *map(load, self.within)))], node), node]
 
     # Expressions.
     def visit_Name(self, node: ast.Name) -> Any:
@@ -281,7 +300,8 @@ class Hooking(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         node = self.generic_visit(node)  # type: ignore[assignment]
-        node.func = place(hook("callee", node.func), node.func)
+        if not is_hook(node):
+            node.func = place(hook("callee", node.func), node.func)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
@@ -319,19 +339,21 @@ class Hooking(ast.NodeTransformer):
         return place(hook("decided", value, ast.Constant(kind)), value)
 
 
-def _unsure(body: list[ast.stmt], known: set[str]) -> Iterator[str]:
-    """The names whose first binding stands in an `if` or a loop, and those that are deleted: they may have no value."""
-    sure = set(known)
-    for statement in body:
-        nested = isinstance(statement, (ast.If, ast.For, ast.While, ast.Try))
-        for name, _ in bindings([statement]):
-            if nested and name not in sure:
-                yield name
-            elif not nested:
-                sure.add(name)
-        for node in (statement, *inside(statement)):
-            if isinstance(node, ast.Delete):
-                yield from (t.id for t in node.targets if isinstance(t, ast.Name))
+def _unsure(body: list[ast.stmt], bound: list[list[tuple[str, int]]], known: set[str]) -> set[str]:
+    """The names whose first binding stands in an `if` or a loop, and that may have no value behind it."""
+    sure, unsure = set(known), set()
+    for statement, names in zip(body, bound, strict=True):
+        found = {name for name, _ in names}
+        if isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
+            unsure |= found - sure
+        else:
+            sure |= found
+    return unsure
+
+
+def _deleted(nodes: list[ast.AST]) -> set[str]:
+    """The names that `del` may leave without a value."""
+    return {t.id for n in nodes if isinstance(n, ast.Delete) for t in n.targets if isinstance(t, ast.Name)}
 
 
 def _attribute(name: str, attribute: str) -> ast.expr:
@@ -367,4 +389,4 @@ def _later(value: ast.expr) -> ast.expr:
 
 
 def _walrus(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.NamedExpr) for n in ast.walk(node))
+    return any(isinstance(n, ast.NamedExpr) for n in walk(node))

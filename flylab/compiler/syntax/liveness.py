@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from flylab.compiler.syntax.names import captured, declared, inside, reads
+from flylab.compiler.syntax.names import captured, declared, reads, walk
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -27,10 +27,12 @@ class Liveness:
     _loops: list[tuple[Names, Names]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, function: ast.AST, body: list[ast.stmt]) -> Liveness:
-        """Of a function's (or a class's) body."""
-        nodes = list(inside(function))
-        always = captured(function) | declared(nodes, ast.Nonlocal) | declared(nodes, ast.Global)
+    def of(cls, function: ast.FunctionDef | ast.ClassDef, nodes: list[ast.AST]) -> Liveness:
+        """Of a function, or class, with these nodes in its scope."""
+        if not any(isinstance(node, (ast.If, ast.For, ast.While)) for node in nodes):
+            return cls(NONE)
+        body = function.body
+        always = captured(nodes) | declared(nodes, ast.Nonlocal) | declared(nodes, ast.Global)
         if isinstance(function, ast.ClassDef) or SEES_ALL & reads(*body):
             always |= {n.id for n in nodes if isinstance(n, ast.Name)}
         found = cls(frozenset(always))
@@ -77,7 +79,7 @@ class Liveness:
             body = self._block(node.body, head)
             self._loops.pop()
             if isinstance(node, ast.For):
-                body -= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+                body -= {n.id for n in walk(node.target) if isinstance(n, ast.Name)}
             head = behind | body | (frozenset(reads(node.test)) if isinstance(node, ast.While) else NONE)
             if head <= before:
                 break

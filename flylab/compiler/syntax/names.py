@@ -7,31 +7,72 @@ from collections.abc import Iterable, Iterator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+PLACED = (ast.stmt, ast.expr, ast.arg, ast.keyword, ast.alias, ast.excepthandler)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+PASSED = frozenset({"ctx", "op", "ops", "type_comment", "type_ignores"})
+"""The fields of nodes that name nothing."""
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The statements, expressions and their parts right below a node, in their order."""
+    found: list[ast.AST] = []
+    for field in node._fields:
+        if field not in PASSED:
+            value = getattr(node, field, None)
+            if type(value) is list:
+                found += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
+
+
+def walk(*nodes: ast.AST) -> Iterator[ast.AST]:
+    """The nodes and all below them: `ast.walk`, but for what names nothing, which is half of them."""
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += children(node)
+
+
+def fill_locations(node: ast.AST, line: int = 1, column: int = 0, end: tuple[int, int] = (1, 0)) -> None:
+    """Give what has no place that of what it stands in: `ast.fix_missing_locations`, but for what has none."""
+    if isinstance(node, PLACED):
+        if not hasattr(node, "lineno"):
+            node.lineno, node.col_offset = line, column
+            node.end_lineno, node.end_col_offset = end
+        line, column = node.lineno, node.col_offset
+        end = node.end_lineno or line, node.end_col_offset or column
+    for child in children(node):
+        fill_locations(child, line, column, end)
 
 
 def inside(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below one that belong to its own scope; of a nested scope only what is evaluated outside of it."""
-    for child in ast.iter_child_nodes(node):
+    todo = children(node)
+    while todo:
+        child = todo.pop()
         yield child
-        yield from outer_part(child) if isinstance(child, SCOPES) else inside(child)
+        todo += outer_part(child) if isinstance(child, SCOPES) else children(child)
 
 
-def outer_part(scope: ast.AST) -> Iterator[ast.AST]:
+def outer_part(scope: ast.AST) -> list[ast.AST]:
     """What of a nested function or class is evaluated where it is defined: decorators, defaults, bases."""
     parts: list[ast.AST] = [*getattr(scope, "decorator_list", ()), *getattr(scope, "bases", ())]
     if isinstance(scope, Function):
         parts += [d for d in (*scope.args.defaults, *scope.args.kw_defaults) if d is not None]
-    for part in parts:
-        yield part
-        yield from inside(part)
+    return parts
 
 
 def bindings(statements: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
     """The names that statements bind in their own scope, each with its line: assignments, loop targets, imports."""
-    for statement in statements:
-        for node in (statement, *inside(statement)):
-            yield from _bound_by(node)
+    todo = list(statements)
+    while todo:
+        node = todo.pop()
+        yield from _bound_by(node)
+        todo += outer_part(node) if isinstance(node, SCOPES) else children(node)
 
 
 def _bound_by(node: ast.AST) -> Iterator[tuple[str, int]]:
@@ -45,12 +86,12 @@ def _bound_by(node: ast.AST) -> Iterator[tuple[str, int]]:
             yield alias.asname or alias.name.split(".")[0], node.lineno
 
 
-def mark_comprehensions(tree: ast.AST) -> None:
+def mark_comprehensions(nodes: Iterable[ast.AST]) -> None:
     """Note the targets of comprehensions, whose names are their own."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, COMPREHENSIONS):
             for generator in node.generators:
-                for target in ast.walk(generator.target):
+                for target in walk(generator.target):
                     if isinstance(target, ast.Name):
                         target.is_of_comprehension = True  # type: ignore[attr-defined]
 
@@ -65,18 +106,18 @@ def reads(*nodes: ast.AST | None) -> set[str]:
         n.id
         for node in nodes
         if node is not None
-        for n in ast.walk(node)
+        for n in walk(node)
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
     }
 
 
-def captured(function: ast.AST) -> set[str]:
-    """The names that functions nested in this one read, write or declare: they may be used at any time."""
+def captured(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that functions among the nodes of a scope read, write or declare: they may be used at any time."""
     found: set[str] = set()
-    for node in inside(function):
+    for node in nodes:
         if isinstance(node, SCOPES):
-            found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-            found |= declared(ast.walk(node), ast.Nonlocal)
+            found |= {n.id for n in walk(node) if isinstance(n, ast.Name)}
+            found |= declared(walk(node), ast.Nonlocal)
     return found
 
 

@@ -1,4 +1,4 @@
-"""AMD's buffers: `make_buffer_tensor` and the copies that need one."""
+"""AMD's buffers: `make_buffer_tensor` and the copies that need one; and its operations of a wave."""
 
 from __future__ import annotations
 
@@ -11,12 +11,26 @@ from flylab.expr.copy import _op
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
+from flylab.expr.rocdl.wave import ballot, ds_bpermute, readfirstlane, readlane
 from flylab.expr.select import ceildiv, minimum
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
 from flylab.expr.views import make_buffer
 from flylab.layout import cosize, get_leaves
 
+__all__ = [
+    "BufferCopy",
+    "BufferCopy8b",
+    "BufferCopy16b",
+    "BufferCopy32b",
+    "BufferCopy64b",
+    "BufferCopy128b",
+    "ballot",
+    "ds_bpermute",
+    "make_buffer_tensor",
+    "readfirstlane",
+    "readlane",
+]
 MAX_RECORDS = 0xFFFFFFFF
 """The largest byte count of a buffer descriptor. Source: CDNA3 ISA, "Buffer resource descriptor"."""
 
