@@ -22,7 +22,7 @@ from flylab.compiler.control.hooks import Hooks
 from flylab.compiler.source import Source, read
 from flylab.compiler.syntax.exits import HOOK
 from flylab.compiler.syntax.hooking import Hooking, Site
-from flylab.compiler.syntax.names import children, mark_comprehensions
+from flylab.compiler.syntax.names import fill_locations, inside, mark_comprehensions, walk
 from flylab.compiler.users import is_library
 from flylab.errors import TraceError
 from flylab.expr.helpers import REWRITTEN, UNREAD
@@ -70,7 +70,7 @@ def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
     try:
         tree = source.parse()
         tree.decorator_list = []
-        mark_comprehensions(tree)
+        mark_comprehensions(walk(tree))
         first = _first_return(tree, source)
         sites: list[Site] = []
         Hooking(source, count(1), sites, is_generator=not is_traced).function(tree)
@@ -84,14 +84,7 @@ def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
 
 
 def _first_return(tree: ast.FunctionDef, source: Source) -> SourceLine | None:
-    found: list[ast.Return] = []
-    todo: list[ast.AST] = list(tree.body)
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Return) and node.value is not None:
-            found.append(node)
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            todo.extend(children(node))
+    found = [node for node in inside(tree) if isinstance(node, ast.Return) and node.value is not None]
     if not found:
         return None
     first = min(found, key=lambda node: node.lineno)
@@ -132,7 +125,8 @@ def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
     # A name of its own (or of its class) that it finds in its globals must not become a local of the factory.
     shared = [] if inside.name in free else [ast.Global([inside.name])]
     factory.body = [*shared, inside]  # type: ignore[attr-defined]
-    module = ast.fix_missing_locations(ast.Module([factory], []))
+    module = ast.Module([factory], [])
+    fill_locations(module)
     flags = original.__code__.co_flags & __future__.annotations.compiler_flag
     made = compile(module, rewritten.source.file, "exec", flags, dont_inherit=True)
     code = _function_code(made, rewritten.tree.name)

@@ -32,13 +32,14 @@ class Promise:
     near: tuple[float, ...] = ()
 
 
-# 0.501 is a rounding of a Float64 of about 35 right bits; 0.5 a correct rounding.
+# 0.501 is a rounding of a Float64 of about 35 right bits; 0.5 a correct rounding. exp and exp2, which compute in
+# Float32, were measured on every Float32: 0.976 and 0.911.
 PROMISED = {p.name: p for p in (
     Promise("sqrt", 0.5, 0.5, ((0.0, 10.0),), (1.0,)),
     Promise("rsqrt", 0.501, 0.501, ((0.0, 10.0),), (1.0,)),
     Promise("cbrt", 0.501, spans=((-30.0, 30.0),), near=(1.0, 8.0)),
-    Promise("exp", 1.0, spans=((-104.0, 89.0), (-1.0, 1.0)), near=(0.0, 88.72284, -87.33655, -103.97208)),
-    Promise("exp2", 1.0, spans=((-150.0, 128.0), (-1.0, 1.0)), near=(0.0, 0.5, 128.0, -126.0, -149.0)),
+    Promise("exp", 1.0, spans=((-104.0, 89.0), (-1.0, 1.0)), near=(0.0, 88.72284, -87.33655, -103.97208, -48.8659)),
+    Promise("exp2", 1.0, spans=((-150.0, 128.0), (-1.0, 1.0)), near=(0.0, 0.5, 128.0, -126.0, -149.0, -126.4997)),
     Promise("expm1", 0.501, spans=((-20.0, 89.0), (-1.0, 1.0)), near=(0.0, 88.72284, -0.3465736)),
     Promise("log", 0.501, spans=((0.0, 4.0),), near=(1.0, 0.70710677, 1.4142135)),
     Promise("log2", 0.501, spans=((0.0, 4.0),), near=(1.0, 0.70710677, 1.4142135)),

@@ -23,6 +23,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,12 +67,13 @@ class Side:
 
 
 def lay_side(name: str, python: str, root: Path, environment: dict[str, str]) -> Side:
-    """The folder of one side: measure.py, vector_add.py with its package's name in the imports, a home of its own."""
+    """The folder of one side: measure.py, the kernels with its package's name in the imports, a home of its own."""
     folder = root / name
     (folder / "home").mkdir(parents=True)
     (folder / "measure.py").write_text((HERE / "measure.py").read_text())
-    kernels = (HERE / "vector_add.py").read_text()
-    (folder / "vector_add.py").write_text(re.sub(r"^import flylab\.", f"import {name}.", kernels, flags=re.MULTILINE))
+    for kernels in ("vector_add.py", "unrolled.py"):
+        text = re.sub(r"^(import|from) flylab\.", rf"\1 {name}.", (HERE / kernels).read_text(), flags=re.MULTILINE)
+        (folder / kernels).write_text(text)
     prefix = name.upper()
     own = {"ARCH": "gfx942", "COMPILE_ONLY": "1", "HOME": str(folder / "home"),
             f"{prefix}_RUNTIME_ENABLE_CACHE": "0", **environment}
@@ -111,8 +114,10 @@ def compare(ours: Side, peer: Side | None, launcher: str, count: int) -> None:
               f"{size[name]} instructions")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+@contextmanager
+def sides(about: str | None) -> Iterator[tuple[Side, Side | None, int]]:
+    """Ours, the peer's (None where it is not asked for) and how many processes, from the command line."""
+    parser = argparse.ArgumentParser(description=(about or "").splitlines()[0])
     parser.add_argument("--peer-python", help="the interpreter of the environment that has flydsl")
     parser.add_argument("--count", type=int, default=15, help="processes of each side (15)")
     options = parser.parse_args()
@@ -128,9 +133,13 @@ def main() -> None:
         else:
             print("no --peer-python: ours alone")
         here = {"FLYLAB_DEVICE": "emulated:gfx942", "PYTHONPATH": str(HERE.parents[2]), **rocm}
-        ours = lay_side("flylab", sys.executable, root, here)
+        yield lay_side("flylab", sys.executable, root, here), peer, options.count
+
+
+def main() -> None:
+    with sides(__doc__) as (ours, peer, count):
         for launcher in LAUNCHERS:
-            compare(ours, peer, launcher, options.count)
+            compare(ours, peer, launcher, count)
 
 
 if __name__ == "__main__":

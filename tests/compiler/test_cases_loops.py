@@ -9,79 +9,13 @@ import numpy as np
 import pytest
 
 from flylab.errors import FlylabError
-from tests.compiler.threads import agree, by_device, line_of, refused
+from tests.compiler.threads import agree, by_device, each_program, line_of, programs, refused
 from tests.samples import kernel_of
 
-# L04, L05: values that a loop carries, found by themselves.
-CARRIED = {
-    "a sum": "acc = 0\nfor i in range(n):\n    acc += 1\nR[t] = acc",
-    "a nested loop over the same name": (
-        "acc = 0\nfor i in range(n):\n    for i in range(m):\n        acc += 1\nR[t] = acc"
-    ),
-    "an inner loop over the outer's bound": (
-        "acc = 0\nfor i in range(n):\n    for j in range(i):\n        acc += j\nR[t] = acc + t"
-    ),
-    "the outer's variable after the inner loop": (
-        "acc = 0\nfor i in range(n):\n    for i in range(m):\n        pass\n    acc += i\nR[t] = acc"
-    ),
-    "a loop in an arm over the same name": (
-        "acc = 0\nfor i in range(n):\n    if t > i:\n        for i in range(2):\n            acc += i\n    acc += i\nR[t] = acc"
-    ),
-    "three levels": (
-        "acc = 0\nfor i in range(n):\n    for j in range(m):\n        for k in range(i, j + 2):\n            acc += k - i\n"
-        "R[t] = acc"
-    ),
-    "floats from lo to hi": "acc = 0.0\nfor k in range(m, n, 2):\n    acc += X[k % 64]\nR[t] = fx.Int32(acc * 4.0)",
-    "lo, hi and step by thread": (
-        "acc = 0.0\nfor k in range(t, n, m):\n    acc += X[k % 64]\nR[t] = fx.Int32(acc * 4.0)"
-    ),
-    "bounds from memory": "acc = 0\nfor k in range(A[t], A[t] + n):\n    acc += k\nR[t] = acc",
-    "bounds of two kinds": "acc = 0\nfor k in range(fx.Int64(0), n):\n    acc += fx.Int32(k)\nR[t] = acc",
-    "a range made before": "acc = 0\nr = range(5)\nfor k in r:\n    acc += k * t\nR[t] = acc",
-    "a plain range": "acc = 0\nfor k in range(5):\n    acc += k * t\nR[t] = acc",
-    "a plain range that does not run": "acc = t\nfor k in range(3, 1):\n    acc += k\nR[t] = acc",
-    "two values swapped": "a, b = t, 1\nfor k in range(n):\n    a, b = b, a + b\n    a = a % 1000\n    b = b % 1000\nR[t] = a",
-    "a running maximum": "best = A[0]\nfor k in range(n):\n    best = fx.max(best, A[(k + t) % 64])\nR[t] = best",
-    "a first hit": "at = -1\nfor k in range(64):\n    if at < 0 and A[k] > t:\n        at = k\nR[t] = at",
-    "a Boolean": "seen = False\nfor k in range(n):\n    seen = seen or A[k % 64] == t\nR[t] = 1 if seen else 0",
-    "a value bound in the body alone": "acc = 0\nfor k in range(n):\n    x = k * t\n    acc += x\nR[t] = acc",
-    "a temporary of two types": (
-        "acc = 0\nfor k in range(n):\n    x = k\n    acc += x\n    x = X[t]\n    acc += fx.Int32(x * 4.0)\nR[t] = acc"
-    ),
-    "a while": "i, acc = t, 0\nwhile i < n:\n    acc += i\n    i += m\nR[t] = acc * 100 + i",
-    "a while in a for": "acc = 0\nfor k in range(n):\n    i = k\n    while i > 0:\n        i = i // 2\n        acc += 1\nR[t] = acc + t",
-    "a for in a while": "i, acc = t, 0\nwhile i < n:\n    for k in range(3):\n        acc += k\n    i += 1\nR[t] = acc",
-    "a while whose test is a call": (
-        "def goes(i):\n    return i < n and i < 64 and A[i] < 12\ni = t\nwhile goes(i):\n    i += 1\nR[t] = i"
-    ),
-    "collatz": (
-        "x, steps = t + 1, 0\nwhile x != 1:\n    if x % 2 == 0:\n        x = x // 2\n    else:\n        x = 3 * x + 1\n"
-        "    steps += 1\nR[t] = steps"
-    ),
-    "greatest common divisor": "a, b = t + 6, n\nwhile b:\n    a, b = b, a % b\nR[t] = a",
-    "a value unchanged in the body": "x = t\nacc = 0\nfor k in range(n):\n    acc += x\n    x = x\nR[t] = acc + x",
-    "a loop in a helper": (
-        "def total(k):\n    acc = 0\n    for i in range(k):\n        acc += A[i % 64]\n    return acc\nR[t] = total(n) + total(t)"
-    ),
-    "recursion by Python": (
-        "def power(x, k):\n    return 1 if k == 0 else x * power(x, k - 1)\nR[t] = power(A[t], 3)"
-    ),
-    "an unrolled loop in a runtime one": (
-        "acc = 0\nfor i in range(n):\n    for j in range_constexpr(3):\n        acc += A[j] * i\nR[t] = acc"
-    ),
-    "a runtime loop in an unrolled one": (
-        "acc = 0\nfor j in range_constexpr(3):\n    for i in range(n):\n        acc += A[j] * i\nR[t] = acc"
-    ),
-    "range_constexpr carries too": "acc = t\nfor i in range_constexpr(1, 10, 4):\n    acc = acc * 2 + i\nR[t] = acc",
-    "over a list": "acc = t\nfor v in [n, m, 5]:\n    acc = acc * 2 + v\nR[t] = acc",
-    "zip and enumerate": "acc = t\nfor i, (a, b) in enumerate(zip([n, m], [1, 2])):\n    acc += i * a + b\nR[t] = acc",
-    "a name deleted": "x = t\nfor i in range(n):\n    y = i\n    del y\n    x += i\nR[t] = x",
-}
 
-
-@pytest.mark.parametrize("body", CARRIED.values(), ids=CARRIED)
-def test_l04_l05_what_a_loop_carries_is_found(body: str) -> None:
-    agree(body)
+@each_program("loops", "L05")
+def test_l04_l05_what_a_loop_carries_is_found(head: str, body: str) -> None:
+    agree(body, head)
 
 
 # L06: a variable whose type changes in the loop. Words of the message, of the hint; {n} is the line of mark n.
@@ -123,12 +57,13 @@ CHANGED = {
     ),
     "a vector and a number": (
         "acc = t  # 1\nfor i in range(n):\n    acc = fx.Vector.filled(4, 0, fx.Int32)  # 2\nR[t] = 1 if acc else 0",
-        "loop variable 'acc' starts as i32 (line {1}) but is vector<4xi32> of shape (4,) at the end of the body (line {2})",
+        "loop variable 'acc' starts as i32 (line {1}) but is vector<4xi32> of shape (4,) at the end of the body "
+        "(line {2})",
         "start with what it becomes",
     ),
     "two lengths of vectors": (
-        "acc = fx.Vector.filled(2, 0, fx.Int32)  # 1\nfor i in range(n):\n    acc = fx.Vector.filled(4, 0, fx.Int32)  # 2\n"
-        "R[t] = acc[0]",
+        "acc = fx.Vector.filled(2, 0, fx.Int32)  # 1\nfor i in range(n):\n"
+        "    acc = fx.Vector.filled(4, 0, fx.Int32)  # 2\nR[t] = acc[0]",
         "loop variable 'acc' starts as vector<2xi32> of shape (2,) (line {1}) but is vector<4xi32> of shape (4,) at",
         "start with what it becomes",
     ),
@@ -186,25 +121,9 @@ def test_l06_the_line_that_it_names_is_the_users() -> None:
     assert error.where.text.strip() in ("for i in range(n):", "acc = acc + fx.Float32(1)  # 2")
 
 
-# L06, the other half: Python numbers take the format that the loop gives them.
-SETTLED = {
-    "0 becomes a float": "acc = 0\nfor i in range(n):\n    acc += X[(i + t) % 64]\nR[t] = fx.Int32(acc * 4.0)",
-    "0 in a while": "acc, i = 0, t\nwhile i < n:\n    acc += X[i % 64]\n    i += 1\nR[t] = fx.Int32(acc * 4.0)",
-    "0 in a list": "xs = [0, 0]\nfor i in range(n):\n    xs[1] = xs[1] + X[i % 64]\nR[t] = fx.Int32(xs[1] * 4.0) + xs[0]",
-    "0 in nested loops": (
-        "acc = 0\nfor i in range(n):\n    for j in range(m):\n        acc += X[(i + j) % 64]\nR[t] = fx.Int32(acc * 4.0)"
-    ),
-    "one after the other": "a = 0\nb = 0\nfor i in range(n):\n    b = a\n    a = X[i % 64]\nR[t] = fx.Int32((a + b) * 4.0)",
-    "-inf as the start of a maximum": (
-        "best = float('-inf')\nfor i in range(5):\n    best = fx.max(best, X[(i + t) % 64])\nR[t] = fx.Int32(best * 4.0)"
-    ),
-    "False and a comparison": "hit = False\nfor i in range(n):\n    hit = A[(i + t) % 64] == 3\nR[t] = 1 if hit else 0",
-}
-
-
-@pytest.mark.parametrize("body", SETTLED.values(), ids=SETTLED)
-def test_l06_a_python_number_takes_the_format_that_the_loop_gives_it(body: str) -> None:
-    agree(body)
+@each_program("loops", "L06")
+def test_l06_a_python_number_takes_the_format_that_the_loop_gives_it(head: str, body: str) -> None:
+    agree(body, head)
 
 
 # L07: the logical shape of a vector; the kernel writes its shape's product and its sum.
@@ -242,27 +161,9 @@ def test_l07_two_shapes_of_one_length_are_two_types() -> None:
     assert "shape (4, 1)" in error.message and "shape (2, 2)" in error.message
 
 
-# L08: the loop's variable afterwards.
-AFTERWARDS = {
-    "bound before": "i = 50\nfor i in range(n):\n    pass\nR[t] = i",
-    "bound before, changed in the body": "i = 50\nfor i in range(n):\n    i = i * 3\nR[t] = i",
-    "of a plain range": "for i in range(5):\n    pass\nR[t] = i + t",
-    "of a plain range with a step": "for i in range(1, 11, 4):\n    pass\nR[t] = i + t",
-    "of an unrolled loop": "for i in range_constexpr(5):\n    pass\nR[t] = i + t",
-    "after a break": "i = -1\nfor i in range(64):\n    if A[i] > t // 4:\n        break\nR[t] = i",
-    "after a break, not bound before": "for i in range(64):\n    if A[i] > t // 4:\n        break\nR[t] = i",
-    "after counting down": "i = 99\nfor i in range(n, 0, -2):\n    pass\nR[t] = i",
-    "used by a second loop": "i = 1\nfor i in range(n):\n    pass\nacc = 0\nfor j in range(i):\n    acc += j\nR[t] = acc",
-    "two targets": "i = j = 7\nfor i, j in [(n, m), (t, 5)]:\n    pass\nR[t] = i + j",
-    "bound in the body, zero rounds": "x = 5\nfor i in range(n):\n    x = i * 2\nR[t] = x",
-    "bound in the body of a plain range": "for i in range(4):\n    x = i * t\nR[t] = x",
-    "in a nested loop": "i = j = -1\nfor i in range(n):\n    for j in range(i):\n        pass\nR[t] = i * 100 + j",
-}
-
-
-@pytest.mark.parametrize("body", AFTERWARDS.values(), ids=AFTERWARDS)
-def test_l08_the_loop_variable_afterwards(body: str) -> None:
-    agree(body)
+@each_program("loops", "L08")
+def test_l08_the_loop_variable_afterwards(head: str, body: str) -> None:
+    agree(body, head)
 
 
 NOT_BOUND = {
@@ -291,26 +192,9 @@ def test_l08_a_name_first_read_in_the_round_after_it_is_bound() -> None:
     assert "'x' has no value before the `for`" in error.message and "give 'x' a value before" in (error.hint or "")
 
 
-# L09: steps.
-STEPS = {
-    "-1": "acc = 0\nfor i in range(n, 0, -1):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "-2": "acc = 0\nfor i in range(n, 0, -2):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "-3 to a runtime bound": "acc = 0\nfor i in range(n, m, -3):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "down by thread": "acc = 0\nfor i in range(t, -1, -7):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "plain, down": "acc = t\nfor i in range(10, 0, -3):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "unrolled, down": "acc = t\nfor i in range_constexpr(10, 0, -3):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "a constant of the device": "acc = 0\nfor i in range(n, 0, fx.Int32(-2)):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "3, no multiple of it": "acc = 0\nfor i in range(1, n, 3):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "a runtime step": "acc = 0\nfor i in range(0, n, m):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "a Constexpr step": "acc = 0\nfor i in range(n, 0, -c):\n    acc = acc * 3 % 1000 + i\nR[t] = acc",
-    "down, negative bounds": "acc = 0\nfor i in range(-n, -n - 9, -4):\n    acc = acc * 3 % 1000 + i\nR[t] = acc + t",
-    "down, with a break": "acc = 0\nfor i in range(n, 0, -1):\n    if i < 4:\n        break\n    acc += i\nR[t] = acc",
-}
-
-
-@pytest.mark.parametrize("body", STEPS.values(), ids=STEPS)
-def test_l09_steps(body: str) -> None:
-    agree(body)
+@each_program("loops", "L09")
+def test_l09_steps(head: str, body: str) -> None:
+    agree(body, head)
 
 
 @pytest.mark.parametrize("step", ["0", "fx.Int32(0)", "c - 4"])
@@ -336,86 +220,18 @@ def test_l05_bounds_at_the_end_of_the_format() -> None:
 
 
 # L10: exits.
-EXITS = {
-    "a guard": "if t >= n:\n    return\nR[t] = 1",
-    "a guard in a nested if": "if t > m:\n    if t >= n:\n        return\n    R[t] = 2\nR[t] = 1",
-    "two guards": "if t >= n:\n    return\nif A[t] < 0:\n    return\nR[t] = A[t]",
-    "a guard and an else": "if t >= n:\n    return\nelse:\n    R[t] = 1\nR[t] = R[t] + 5",
-    "both arms return": "if t < n:\n    R[t] = 1\n    return\nelse:\n    R[t] = 2\n    return\nR[t] = 3",
-    "a guard before a loop": "if t >= n:\n    return\nacc = 0\nfor i in range(t):\n    acc += i\nR[t] = acc",
-    "a guard of a load outside": "if t + 40 >= 64:\n    return\nR[t] = A[t + 40]",
-    "return in a loop": "for i in range(n):\n    if A[i % 64] > t:\n        R[t] = i\n        return\nR[t] = -1",
-    "return in two loops": (
-        "for i in range(n):\n    for j in range(m):\n        if i * j > t:\n            R[t] = i * 10 + j\n            return\n"
-        "R[t] = -1"
-    ),
-    "return in a while": "i = 0\nwhile True:\n    if i * i >= t:\n        R[t] = i\n        return\n    i += 1",
-    "break": "acc = 0\nfor i in range(n):\n    if i > t:\n        break\n    acc += i\nR[t] = acc",
-    "continue": "acc = 0\nfor i in range(n):\n    if A[i % 64] < 0:\n        continue\n    acc += i\nR[t] = acc",
-    "break and continue": (
-        "acc = 0\nfor i in range(n):\n    if i % 3 == 0:\n        continue\n    if i > t:\n        break\n    acc += i\nR[t] = acc"
-    ),
-    "break in a while": "i = 0\nwhile i < n:\n    if A[i % 64] > t:\n        break\n    i += 1\nR[t] = i",
-    "continue in a while": "i = acc = 0\nwhile i < n:\n    i += 1\n    if i % 2:\n        continue\n    acc += i\nR[t] = acc",
-    "while True": "i = t\nwhile True:\n    i += 5\n    if i > n:\n        break\nR[t] = i",
-    "break of an inner loop": (
-        "acc = 0\nfor i in range(n):\n    for j in range(9):\n        if j > i:\n            break\n        acc += 1\nR[t] = acc"
-    ),
-    "continue of an inner loop": (
-        "acc = 0\nfor i in range(n):\n    for j in range(4):\n        if j == i:\n            continue\n        acc += j\n"
-        "    acc += 100\nR[t] = acc"
-    ),
-    "break in nested ifs": (
-        "acc = 0\nfor i in range(n):\n    if i > 2:\n        if i > t:\n            break\n        acc += 10\n    acc += 1\nR[t] = acc"
-    ),
-    "break in an else": "acc = 0\nfor i in range(n):\n    if i <= t:\n        acc += i\n    else:\n        break\nR[t] = acc",
-    "break after a change": "acc = 0\nfor i in range(n):\n    acc += i\n    if acc > t:\n        break\nR[t] = acc",
-    "break without a condition": "acc = 0\nfor i in range(n):\n    acc += 7\n    break\nR[t] = acc",
-    "for else": "for i in range(n):\n    if A[i % 64] > t:\n        R[t] = i\n        break\nelse:\n    R[t] = -1",
-    "for else with no break": "acc = 0\nfor i in range(n):\n    acc += 1\nelse:\n    acc += 100\nR[t] = acc",
-    "while else": "i = 0\nwhile i < n:\n    if A[i % 64] > t:\n        break\n    i += 1\nelse:\n    i = -1\nR[t] = i",
-    "break in an unrolled loop": (
-        "acc = 0\nfor i in range_constexpr(6):\n    if A[i] > t:\n        break\n    acc += i\nR[t] = acc"
-    ),
-    "a static break in an unrolled loop": "acc = t\nfor i in range_constexpr(9):\n    if i == c:\n        break\n    acc += i\nR[t] = acc",
-    "a static break in a runtime loop": "acc = t\nfor i in range(n):\n    acc += i\n    if c == 4:\n        break\nR[t] = acc",
-    "break over a list": "acc = t\nfor v in [1, n, m]:\n    if v > acc:\n        break\n    acc += v\nR[t] = acc",
-    "a helper's guard": "def f(v):\n    if v >= n:\n        return -1\n    return A[v]\nR[t] = f(t)",
-    "a helper with three returns": (
-        "def f(v):\n    if v < m:\n        return 1\n    if v < n:\n        return v\n    return 0\nR[t] = f(t)"
-    ),
-    "a helper's returns in all arms": (
-        "def f(v):\n    if v < m:\n        return 1\n    elif v < n:\n        return v\n    else:\n        return 0\nR[t] = f(t)"
-    ),
-    "a helper that returns in a loop": (
-        "def find(v):\n    for i in range(64):\n        if A[i] == v:\n            return i\n    return -1\nR[t] = find(t)"
-    ),
-    "a helper that returns tuples": (
-        "def f(v):\n    if v < n:\n        return v, 1\n    return 0, v\na, b = f(t)\nR[t] = a * 100 + b"
-    ),
-    "a helper that returns a list and a dict": (
-        "def f(v):\n    if v < n:\n        return {'a': [v, 1]}\n    return {'a': [2, v]}\nd = f(t)\nR[t] = d['a'][0] * 100 + d['a'][1]"
-    ),
-    "a helper of None": "def f(v):\n    if v < n:\n        return\n    R[v] = 5\nf(t)",
-    "a method with a guard": (
-        "class C:\n    def at(self, v):\n        if v >= n:\n            return 0\n        return A[v]\nR[t] = C().at(t)"
-    ),
-    "return in a with": (
-        "import contextlib\nwith contextlib.nullcontext():\n    if t >= n:\n        return\nR[t] = 1"
-    ),
-    "values merged behind a guard": "x = 0\nif t < n:\n    x = t\n    if t > m:\n        return\n    x += 1\nR[t] = x",
-    "Python returns": "if c == 4:\n    R[t] = 1\n    return\nR[t] = fx.nothing",
-}
+EXITS = programs("loops", "L10")
 
 
-@pytest.mark.parametrize("body", EXITS.values(), ids=EXITS)
-def test_l10_exits(body: str) -> None:
-    agree(body)
+@each_program("loops", "L10")
+def test_l10_exits(head: str, body: str) -> None:
+    agree(body, head)
 
 
 @pytest.mark.parametrize("name", ["a guard", "return in two loops", "break and continue", "for else"])
 def test_l10_exits_on_the_other_chip(name: str) -> None:
-    agree(EXITS[name], chip="gfx950")
+    head, body = EXITS[name]
+    agree(body, head, chip="gfx950")
 
 
 EXITS_REFUSED = {

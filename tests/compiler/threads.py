@@ -9,9 +9,11 @@ import builtins
 import math
 import textwrap
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import flylab
 import flylab.compiler as flyc
@@ -107,3 +109,24 @@ def refused(body: str, head: str = "") -> flylab.errors.FlylabError:
     except flylab.errors.FlylabError as error:
         return error
     raise AssertionError("the program was not refused")
+
+
+def programs(file: str, case: str) -> dict[str, tuple[str, str]]:
+    """The programs of a case in `cases/<file>.txt`, by name: what stands before the kernel, and its body.
+
+    A case begins with a line `=== L01: ...`, a program with `--- its name`; a line `%%` ends what stands before.
+    """
+    text = (Path(__file__).parent / "cases" / f"{file}.txt").read_text(encoding="utf-8")
+    found: dict[str, tuple[str, str]] = {}
+    section = next(s for s in text.split("=== ") if s.startswith(f"{case}:"))
+    for block in section.split("\n--- ")[1:]:
+        name, _, program = block.partition("\n")
+        head, _, body = program.rpartition("%%\n")
+        found[name] = head, body
+    return found
+
+
+def each_program(file: str, case: str) -> Any:
+    """Runs a test with the head and the body of each program of a case."""
+    found = programs(file, case)
+    return pytest.mark.parametrize("head, body", list(found.values()), ids=list(found))

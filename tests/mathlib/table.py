@@ -26,7 +26,8 @@ the intervals where the function is interesting, and neighbours of its special p
 numbers (pairs as for Float32). "any" says that the bound is for every argument, 0, -0, infinities, NaN and denormals
 too, as C's Annex F has them: those of 16 bits are all measured; for Float32 it is what the recipes' errors come to (a
 Float64 that is right to about 2**-35, rounded), and a measurement of samples. For angles the tests also try all
-Float32 numbers that lie nearest to multiples of pi / 2. Denormals are kept.
+Float32 numbers that lie nearest to multiples of pi / 2, and `exp` and `exp2`, which compute in Float32, were tried on
+every Float32 (`python -m tests.mathlib.every exp`). Denormals are kept.
 
 No step of these functions depends on an instruction whose bits AMD does not publish (v_exp_f32, v_log_f32, v_sin_f32,
 v_rcp_f32 ...: LLVM's divisions and square roots correct what they start from), so both chips, the software device and

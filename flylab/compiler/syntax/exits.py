@@ -25,6 +25,12 @@ def hook(name: str, *arguments: ast.expr) -> ast.Call:
     return ast.Call(ast.Attribute(load(HOOK), name, ast.Load()), list(arguments), [])
 
 
+def is_hook(call: ast.Call) -> bool:
+    """Whether a call is one of a hook."""
+    function = call.func
+    return isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == HOOK
+
+
 def load(name: str) -> ast.Name:
     """The name, read."""
     return ast.Name(name, ast.Load())
@@ -120,7 +126,7 @@ class Exits:
             names += [loop.skipped] if ast.Continue in kinds else []
         return names
 
-    def kinds(self, statements: list[ast.stmt]) -> set[type[ast.stmt]]:
+    def kinds(self, statements: list[ast.stmt]) -> set[type[Exit]]:
         """The kinds of exits that leave these statements by flags: a `return` in a `finally` has none."""
         return {type(e) for s in statements for e in _exits(s)} - ({ast.Return} if self.finals else set())
 

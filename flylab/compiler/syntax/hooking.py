@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from flylab.compiler.source import Source
-from flylab.compiler.syntax.exits import Exits, assign, hook, load, place, placed
+from flylab.compiler.syntax.exits import Exits, assign, hook, is_hook, load, place, placed
 from flylab.compiler.syntax.liveness import Liveness, Names
 from flylab.compiler.syntax.names import bindings, inside, parameters, walk
 from flylab.errors import NotSupportedError, TraceError
@@ -74,20 +75,33 @@ class Hooking(ast.NodeTransformer):
     def body(self, node: ast.FunctionDef | ast.ClassDef, outer: Names) -> None:
         """Rewrite the statements of a function or class."""
         known = parameters(node) if isinstance(node, ast.FunctionDef) else set()
-        own = set(known) | {name for name, _ in bindings(node.body)}
-        self.bound = sorted(bindings(node.body), key=lambda pair: pair[1])
+        nodes = list(inside(node))
+        bound = [list(bindings([statement])) for statement in node.body]
+        self.bound = sorted(chain(*bound), key=lambda pair: pair[1])
         self.first_line = node.lineno
-        self.unsure = (outer - own) | frozenset(_unsure(node.body, known))
-        self.liveness = Liveness.of(node, node.body)
+        own = known.union(name for name, _ in self.bound)
+        self.deleted = _deleted(nodes)
+        self.unsure = (outer - own) | _unsure(node.body, bound, known) | self.deleted
+        self.liveness = Liveness.of(node, nodes)
         node.body = self.block(node.body)
 
     def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
         """A list of statements, each of which may become several."""
         made: list[ast.stmt] = []
+        before = self.unsure
         for statement in statements:
+            bound = self._certainly_bound(statement)
             found = self.visit(statement)
             made += found if isinstance(found, list) else [found]
+            self.unsure = self.unsure - bound
+        self.unsure = before
         return made
+
+    def _certainly_bound(self, node: ast.stmt) -> Names:
+        """The names that have a value in the rest of the block that a statement stands in."""
+        if not self.unsure or not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            return frozenset()
+        return frozenset(name for name, _ in bindings([node])) - self.deleted
 
     def visit(self, node: ast.AST) -> Any:
         """Refuses kinds of statements that no table has."""
@@ -286,7 +300,8 @@ class Hooking(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         node = self.generic_visit(node)  # type: ignore[assignment]
-        node.func = place(hook("callee", node.func), node.func)
+        if not is_hook(node):
+            node.func = place(hook("callee", node.func), node.func)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
@@ -324,19 +339,21 @@ class Hooking(ast.NodeTransformer):
         return place(hook("decided", value, ast.Constant(kind)), value)
 
 
-def _unsure(body: list[ast.stmt], known: set[str]) -> Iterator[str]:
-    """The names whose first binding stands in an `if` or a loop, and those that are deleted: they may have no value."""
-    sure = set(known)
-    for statement in body:
-        nested = isinstance(statement, (ast.If, ast.For, ast.While, ast.Try))
-        for name, _ in bindings([statement]):
-            if nested and name not in sure:
-                yield name
-            elif not nested:
-                sure.add(name)
-        for node in (statement, *inside(statement)):
-            if isinstance(node, ast.Delete):
-                yield from (t.id for t in node.targets if isinstance(t, ast.Name))
+def _unsure(body: list[ast.stmt], bound: list[list[tuple[str, int]]], known: set[str]) -> set[str]:
+    """The names whose first binding stands in an `if` or a loop, and that may have no value behind it."""
+    sure, unsure = set(known), set()
+    for statement, names in zip(body, bound, strict=True):
+        found = {name for name, _ in names}
+        if isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
+            unsure |= found - sure
+        else:
+            sure |= found
+    return unsure
+
+
+def _deleted(nodes: list[ast.AST]) -> set[str]:
+    """The names that `del` may leave without a value."""
+    return {t.id for n in nodes if isinstance(n, ast.Delete) for t in n.targets if isinstance(t, ast.Name)}
 
 
 def _attribute(name: str, attribute: str) -> ast.expr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from flylab.compiler.syntax.names import captured, declared, inside, reads, walk
+from flylab.compiler.syntax.names import captured, declared, reads, walk
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -27,10 +27,12 @@ class Liveness:
     _loops: list[tuple[Names, Names]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, function: ast.AST, body: list[ast.stmt]) -> Liveness:
-        """Of a function's (or a class's) body."""
-        nodes = list(inside(function))
-        always = captured(function) | declared(nodes, ast.Nonlocal) | declared(nodes, ast.Global)
+    def of(cls, function: ast.FunctionDef | ast.ClassDef, nodes: list[ast.AST]) -> Liveness:
+        """Of a function, or class, with these nodes in its scope."""
+        if not any(isinstance(node, (ast.If, ast.For, ast.While)) for node in nodes):
+            return cls(NONE)
+        body = function.body
+        always = captured(nodes) | declared(nodes, ast.Nonlocal) | declared(nodes, ast.Global)
         if isinstance(function, ast.ClassDef) or SEES_ALL & reads(*body):
             always |= {n.id for n in nodes if isinstance(n, ast.Name)}
         found = cls(frozenset(always))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+PLACED = (ast.stmt, ast.expr, ast.arg, ast.keyword, ast.alias, ast.excepthandler)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -34,6 +35,18 @@ def walk(*nodes: ast.AST) -> Iterator[ast.AST]:
         node = todo.pop()
         yield node
         todo += children(node)
+
+
+def fill_locations(node: ast.AST, line: int = 1, column: int = 0, end: tuple[int, int] = (1, 0)) -> None:
+    """Give what has no place that of what it stands in: `ast.fix_missing_locations`, but for what has none."""
+    if isinstance(node, PLACED):
+        if not hasattr(node, "lineno"):
+            node.lineno, node.col_offset = line, column
+            node.end_lineno, node.end_col_offset = end
+        line, column = node.lineno, node.col_offset
+        end = node.end_lineno or line, node.end_col_offset or column
+    for child in children(node):
+        fill_locations(child, line, column, end)
 
 
 def inside(node: ast.AST) -> Iterator[ast.AST]:
@@ -73,9 +86,9 @@ def _bound_by(node: ast.AST) -> Iterator[tuple[str, int]]:
             yield alias.asname or alias.name.split(".")[0], node.lineno
 
 
-def mark_comprehensions(tree: ast.AST) -> None:
+def mark_comprehensions(nodes: Iterable[ast.AST]) -> None:
     """Note the targets of comprehensions, whose names are their own."""
-    for node in walk(tree):
+    for node in nodes:
         if isinstance(node, COMPREHENSIONS):
             for generator in node.generators:
                 for target in walk(generator.target):
@@ -98,10 +111,10 @@ def reads(*nodes: ast.AST | None) -> set[str]:
     }
 
 
-def captured(function: ast.AST) -> set[str]:
-    """The names that functions nested in this one read, write or declare: they may be used at any time."""
+def captured(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that functions among the nodes of a scope read, write or declare: they may be used at any time."""
     found: set[str] = set()
-    for node in inside(function):
+    for node in nodes:
         if isinstance(node, SCOPES):
             found |= {n.id for n in walk(node) if isinstance(n, ast.Name)}
             found |= declared(walk(node), ast.Nonlocal)
