@@ -22,6 +22,9 @@ def _llvm() -> Any:
         import llvmlite.binding as llvm
     except ImportError as error:
         raise ToolchainError(f"llvmlite cannot be imported ({error})", hint="pip install llvmlite") from error
+    # LLVM 22's VectorCombine ends the process on shuffles of vectors of one element (an assertion in
+    # foldShuffleToIdentity), which an access of one element beside a vector gives.
+    llvm.set_option("flylab", "-disable-vector-combine")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm
