@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from flylab.compiler.control.branch import MISSING, NO_VALUE, items, shown, store
+from flylab.compiler.control.aliases import note
+from flylab.compiler.control.branch import MISSING, NO_VALUE
+from flylab.compiler.control.containers import items, shown, store
 from flylab.compiler.control.regions import Block
 from flylab.compiler.control.snapshot import Heap, Unbound, variables
 from flylab.compiler.control.values import (
     NOTHING,
+    Copy,
     Joined,
     Leaf,
     Mismatch,
@@ -84,10 +87,11 @@ class State:
 
     def at_head(self) -> dict[Place, Any]:
         """What each place is at the head, of the block's arguments."""
-        found = {}
+        found, copies = {}, list[Copy]()
         for place, each in self.carried.items():
             if each.is_read:
-                found[place] = each.joined.rebuilt(iter(each.arguments or ()))
+                found[place] = each.joined.rebuilt(iter(each.arguments or ()), copies)
+        note(copies, self.frame, self.site, {n: v for n, v in found.items() if isinstance(n, str)})
         return found
 
     def put(self, values: dict[Place, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -180,7 +184,7 @@ class End:
         if before is MISSING or (not read and state.runs):
             if not state.runs or isinstance(tree, Leaf) and tree.value is NOTHING:
                 return False  # no value where the loop does not run
-            state.carried[place] = Carried(Leaf(NOTHING), widen(tree), self.shown(place), False)
+            state.carried[place] = Carried(Leaf(NOTHING), widen(tree, state.heap.containers), self.shown(place), False)
             return True
         start = apart(before)
         state.carried[place] = Carried(start, self._joined(place, start, tree), self.shown(place), read)
@@ -193,7 +197,7 @@ class End:
             return False
         except Mismatch as error:
             try:
-                joined = join(each.start, tree, facts=False)
+                joined = join(each.start, tree, facts=False, old=self.state.heap.containers)
             except Mismatch as other:
                 raise self._differs(place, each, other) from None
             kinds = [[s.kind.text for s in j.slots] for j in (joined, each.joined)]
@@ -204,7 +208,7 @@ class End:
 
     def _joined(self, place: Place, start: Leaf | Tree, tree: Leaf | Tree) -> Joined:
         try:
-            return join(start, tree, facts=False)
+            return join(start, tree, facts=False, old=self.state.heap.containers)
         except Mismatch as error:
             raise self._differs(place, None, error) from None
 

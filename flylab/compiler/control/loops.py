@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from flylab.compiler.control.aliases import note
 from flylab.compiler.control.branch import MISSING, NO_VALUE
 from flylab.compiler.control.carried import End, Place, State, starts
 from flylab.compiler.control.ranges import Range
 from flylab.compiler.control.regions import Block, yield_from
 from flylab.compiler.control.snapshot import Unbound, variables
 from flylab.compiler.control.truth import is_runtime, truth
+from flylab.compiler.control.values import Copy
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
 from flylab.expr.emit import op
@@ -56,10 +58,8 @@ class Loop:
     def _end(self) -> None:
         """Take apart what the body left, and leave its block."""
         assert self.block is not None
-        if self.yielded is None and self.state.init is not None:
-            raise TraceError(f"the body of {self.site.what} yields nothing")
-        self.end = End(self.state, self.head_values, self.yielded)
-        self.block.leave()
+        with self.block.leaving(None):
+            self.end = End(self.state, self.head_values, self.yielded)
         self.state.restore()
 
     def enter(self) -> tuple[Any, ...]:
@@ -99,13 +99,17 @@ class Loop:
         """What the variables, the containers and the states are, of the results of the operation."""
         state, rest = self.state, iter(results)
         values: dict[Place, Any] = {}
+        copies: list[Copy] = []
         for place, each in state.carried.items():
             parts = [next(rest) for _ in each.joined.slots]
-            values[place] = each.joined.rebuilt(iter(parts))
+            values[place] = each.joined.rebuilt(iter(parts), copies)
         self.results = [values["state", i] for i in range(len(state.init or ()))]
         shown = {p: v for p, v in values.items() if not isinstance(p, str)}
         state.put(shown, ())
         self.final = tuple([self._after(name, values) for name in self.site.names])
+        kept = set(map(id, self.final))
+        note([c for c in copies if id(c.made) in kept], state.frame, self.site,
+             dict(zip(self.site.names, self.final, strict=True)))
         self.state = None  # type: ignore[assignment]
         self.end = None
 
