@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from flylab.compiler.control.again import trace_again
 from flylab.compiler.control.aliases import note
 from flylab.compiler.control.containers import items, shown, store
 from flylab.compiler.control.regions import Block, yield_from
@@ -151,8 +152,8 @@ class Branch:
             return Unbound(name, f"is not kept by {self.site.what}", "read it before")
         missing = [v is MISSING or isinstance(v, Unbound) for v in values]
         if any(missing):
-            given = next((v for v in values if isinstance(v, Unbound)), None)
-            return given if all(missing) and given is not None else one_sided(name, self.site, missing[0])
+            given = [v for v in values if isinstance(v, Unbound) and (all(missing) or v.is_partial)]
+            return given[0] if given else one_sided(name, self.site, missing[0])
         return Merged(merge.add(f"'{name}'", then.trees[name], orelse.trees[name], name))
 
     def _containers(self, merge: Merge) -> None:
@@ -217,7 +218,7 @@ def one_sided(name: str, site: Site, missing_then: bool) -> Unbound:
     else:
         reason = f"has a value only where {site.what} {'does not hold' if missing_then else 'holds'}"
     where = "in its other arm" if site.has_else else "in an `else` of it"
-    return Unbound(name, reason, f"give '{name}' a value before {site.what}, or {where}")
+    return Unbound(name, reason, f"give '{name}' a value before {site.what}, or {where}", is_partial=True)
 
 
 class Merge:
@@ -234,6 +235,7 @@ class Merge:
             joined = join(a, b, old=self.heap.containers)
             self.entries.append((joined, joined.take(a, ""), joined.take(b, "")))
         except Mismatch as error:
+            trace_again(error)
             raise self._differs(shown, name, error) from None
         return len(self.entries) - 1
 

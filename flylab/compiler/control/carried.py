@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from flylab.compiler.control.again import trace_again
 from flylab.compiler.control.aliases import note
 from flylab.compiler.control.branch import MISSING, NO_VALUE
 from flylab.compiler.control.containers import items, shown, store
@@ -30,8 +31,13 @@ from flylab.compiler.control.values import (
     widen,
 )
 from flylab.compiler.syntax.hooking import Site
+from flylab.dialect.types import dtype_text
+from flylab.dtypes import DTYPES
 from flylab.errors import TraceError
+from flylab.expr.promotion import promote
 
+FORMATS = {dtype_text(dtype): dtype for dtype in DTYPES.values() if dtype.bits >= 16}
+"""The number formats that have common ones, by what errors call them."""
 Place = Any
 """A variable by its name, an item by (id of its container, key), or a state by ("state", number)."""
 
@@ -80,6 +86,11 @@ class State:
         if joined.slots or place[0] == "state":
             self.carried[place] = Carried(tree, joined, shown, True)
 
+    def begin(self, name: str, like: Any) -> None:
+        """Carry a variable that has no value yet, and certainly one such as this from the first round on."""
+        if isinstance(self.before.get(name, NOTHING), (Unbound, type(NOTHING))):
+            self.carried[name] = Carried(Leaf(NOTHING), widen(Leaf(like)), f"'{name}'", True)
+
     def enter(self, block: Block) -> None:
         """Give the block an argument for each slot."""
         for each in self.carried.values():
@@ -120,8 +131,10 @@ class State:
 class End:
     """What the body left: the places that changed, taken apart where the body ends."""
 
-    def __init__(self, state: State, head: dict[Place, Any], yielded: list[Any] | None):
+    def __init__(self, state: State, head: dict[Place, Any], yielded: list[Any] | None, is_test: bool = False):
         self.state = state
+        self.is_test = is_test
+        """Whether it is that of a test, which is asked at least once, rather than of a body."""
         self.now: dict[Place, Any] = dict(variables(state.frame, state.site.names))
         self.contents = state.heap.changes()
         for key, contents in self.contents.items():
@@ -181,10 +194,12 @@ class End:
             return False
         before = self._before(place)
         read = not isinstance(place, str) or (place in state.site.head and place in state.site.inner)
-        if before is MISSING or (not read and state.runs):
-            if not state.runs or isinstance(tree, Leaf) and tree.value is NOTHING:
+        runs = state.runs or self.is_test
+        if before is MISSING or (not read and runs):
+            if not runs or isinstance(tree, Leaf) and tree.value is NOTHING:
                 return False  # no value where the loop does not run
-            state.carried[place] = Carried(Leaf(NOTHING), widen(tree, state.heap.containers), self.shown(place), False)
+            joined = widen(tree, state.heap.containers)
+            state.carried[place] = Carried(Leaf(NOTHING), joined, self.shown(place), self.is_test)
             return True
         start = apart(before)
         state.carried[place] = Carried(start, self._joined(place, start, tree), self.shown(place), read)
@@ -199,6 +214,7 @@ class End:
             try:
                 joined = join(each.start, tree, facts=False, old=self.state.heap.containers)
             except Mismatch as other:
+                trace_again(other)
                 raise self._differs(place, each, other) from None
             kinds = [[s.kind.text for s in j.slots] for j in (joined, each.joined)]
             if kinds[0] == kinds[1]:
@@ -210,6 +226,7 @@ class End:
         try:
             return join(start, tree, facts=False, old=self.state.heap.containers)
         except Mismatch as error:
+            trace_again(error)
             raise self._differs(place, None, error) from None
 
     def shown(self, place: Place) -> str:
@@ -226,11 +243,13 @@ class End:
         if place == "__result__":
             return TraceError(f"the function returns {error.b} in {site.what}, and {error.a} elsewhere",
                               hint="return values of one type")
-        hint = f"start with what it becomes, or convert at the end: {shown.strip(chr(39))} = fx.Float32(...)"
+        a, b = FORMATS.get(error.a), FORMATS.get(error.b)
+        kind = "Float32" if a is None or b is None else promote(a, b).name
+        hint = f"start with what it becomes, or convert at the end: {shown.strip(chr(39))} = fx.{kind}(...)"
         return TraceError(
             f"loop variable {shown}{error.path} starts as {error.a}{_line(before)} but is {error.b} at the end of the "
             f"body{_line(inside)}",
-            hint=hint if "float" not in error.a else hint,
+            hint=hint,
         )
 
     def values(self, places: dict[Place, Carried]) -> list[Any]:

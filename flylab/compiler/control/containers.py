@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import itertools
 import operator
@@ -14,7 +15,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from flylab.compiler.control.values import attributes_of, same, set_attributes
 from flylab.compiler.users import PLAIN, is_library, is_users
@@ -49,6 +50,8 @@ def contents_of(value: Any) -> Any:
             return {"": value.cell_contents}
         except ValueError:
             return {}
+    if kind is Globals:
+        return {n: value.variables[n] for n in value.names if n in value.variables}
     if isinstance(value, types.FunctionType):
         return None if is_library(value.__code__.co_filename) else dict(vars(value))
     if isinstance(value, type):
@@ -105,6 +108,10 @@ def refill(value: Any, contents: Any) -> None:
             value.cell_contents = contents[""]
         else:
             del value.cell_contents
+    elif isinstance(value, Globals):
+        for name in value.names:
+            value.variables.pop(name, None)
+        value.variables.update(contents)
     else:
         set_attributes(value, contents, contents_of(value).keys() - contents.keys())
 
@@ -115,6 +122,8 @@ def store(container: Any, key: Any, value: Any) -> None:
         container.cell_contents = value
     elif isinstance(container, (list, dict, deque)):
         container[key] = value
+    elif isinstance(container, Globals):
+        container.variables[key] = value
     else:
         set_attributes(container, {key: value})
 
@@ -128,6 +137,8 @@ def shown(container: Any, key: Any) -> str:
     """How an error calls an item, behind its container's name."""
     if isinstance(container, types.CellType):
         return ""
+    if isinstance(container, Globals):
+        return str(key)
     return f".{key}" if isinstance(key, str) and not isinstance(container, dict) else f"[{key!r}]"
 
 
@@ -159,8 +170,8 @@ def inside(value: Any, held: Any, path: str) -> Iterator[tuple[Any, str]]:
             yield from ((v, f"{path}[{i}]") for i, v in enumerate(value))
     elif isinstance(value, dict):
         yield from ((v, f"{path}[{k!r}]") for k, v in value.items())
-    elif isinstance(value, types.CellType):
-        yield from ((v, path) for v in held.values())
+    elif isinstance(value, (types.CellType, Globals)):
+        yield from ((v, path or n) for n, v in held.items())
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value)
     elif isinstance(held, dict):
@@ -181,10 +192,36 @@ def _of_function(function: types.FunctionType) -> Iterator[tuple[Any, str]]:
         if not name.startswith(HIDDEN):
             yield cell, name
     shared = function.__globals__
+    if rebound := rebound_by(function.__code__):
+        yield Globals.of(shared, rebound), ""
     yield from ((shared[n], n) for n in names_of(function.__code__) if n in shared)
     yield from ((v, "a default") for v in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()))
 
 
+@dataclass(frozen=True, eq=False)
+class Globals:
+    """The global variables that functions of the user's bind, as a container."""
+
+    variables: dict[str, Any]
+    names: frozenset[str]
+    made: ClassVar[dict[tuple[int, frozenset[str]], Globals]] = {}
+
+    @classmethod
+    def of(cls, variables: dict[str, Any], names: frozenset[str]) -> Globals:
+        """The same one for the same variables."""
+        return cls.made.setdefault((id(variables), names), cls(variables, names))
+
+
+def rebound_by(code: types.CodeType) -> frozenset[str]:
+    """The names that a code, or a function in it, declares `global` and binds."""
+    if id(code) not in _rebound:
+        inner = (rebound_by(c) for c in code.co_consts if isinstance(c, types.CodeType))
+        own = (i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"))
+        _rebound[id(code)] = code, frozenset(own).union(*inner)
+    return _rebound[id(code)][1]
+
+
+_rebound: dict[int, tuple[types.CodeType, frozenset[str]]] = {}
 _names: dict[int, tuple[types.CodeType, frozenset[str]]] = {}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from flylab.compiler.control.again import Again
 from flylab.compiler.control.aliases import note
 from flylab.compiler.control.branch import MISSING, NO_VALUE
 from flylab.compiler.control.carried import End, Place, State, starts
@@ -42,15 +43,28 @@ class Loop:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
         if kind is None:
             self._end()
         elif self.block is not None:
             self.block.leave(error)
+            if isinstance(error, Again) and error.loop is self:
+                self._again(error)
+                return True
+        return False
+
+    def _again(self, again: Again) -> None:
+        """Throw away what was traced; the next round begins in another format."""
+        assert self.block is not None
+        self.block.drop()
+        self.state.restore()
+        self.state.carried[again.place].joined = again.joined
+        self.block = self.end = None
 
     def _begin(self) -> None:
         """Open the block of the body, and make its arguments."""
         self.block = Block(f"the body of {self.site.what}")
+        self.block.loop = self
         self.state.enter(self.block)
         self.block.enter()
         self.head_values = self.state.at_head()
@@ -89,7 +103,8 @@ class Loop:
 
     def _settled(self) -> bool:
         """Whether the body is traced for good; else it is thrown away."""
-        assert self.end is not None and self.block is not None
+        if self.end is None or self.block is None:
+            return False  # it is to be traced again
         if not self.end.more():
             return True
         self.block.drop()
@@ -137,6 +152,8 @@ class For(Loop):
     def __init__(self, site: Site, frame: FrameType, bounds: Range, init: list[Any] | None):
         super().__init__(site, frame, init, bounds.runs and not site.stops)
         self.range = bounds
+        if bounds.runs and site.target is not None and site.target in site.live:
+            self.state.begin(site.target, bounds.kind(0))  # the first round assigns it, before any exit
 
     def __iter__(self) -> Iterator[Any]:
         if self.range.is_empty:
@@ -153,6 +170,7 @@ class For(Loop):
     def _round(self) -> Iterator[Any]:
         self.yielded = None
         self.block = Block(f"the body of {self.site.what}")
+        self.block.loop = self
         counter = self.block.argument(self.range.mlir())
         self.state.enter(self.block)
         self.block.enter()
@@ -282,31 +300,40 @@ class While(Loop):
         """End the block of the test, and open that of the body."""
         block, condition = self.test_block, truth(value, "`while`").ir_value()
         assert block is not None
-        self.test_end = End(self.state, self.head_values, None)
+        self.test_end = End(self.state, self.head_values, None, is_test=True)
         passed = dict(self.state.carried)
         self.passing = condition, passed, self.head_values
         block.leave()
         self._begin()
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
         if self.runtime:
             if self.test_end is not None:
-                super().__exit__(kind, error, trace)
-            elif kind is not None and self.test_block is not None:
-                self.test_block.leave(error)  # the test itself failed
-            return
+                return super().__exit__(kind, error, trace)
+            if kind is not None and self.test_block is not None:  # the test itself failed
+                self.block, self.test_block = self.test_block, None
+                return super().__exit__(kind, error, trace)
+            return False
         if self.block is None:
-            return
+            return False
         flags = variables(self.state.frame, self.site.stops).values()
         if kind is None and any(is_runtime(v) for v in flags):
             self._to_device()
         else:
             self._keep_round()
             self.goes = not any(v for v in flags if not is_runtime(v))
+        return False
+
+    def _again(self, again: Again) -> None:
+        super()._again(again)
+        if self.test_block is not None:
+            self.test_block.drop()
+        self.test_block = self.test_end = None
 
     def _settled(self) -> bool:
-        assert self.end is not None and self.test_end is not None
-        assert self.block is not None and self.test_block is not None
+        if self.end is None or self.block is None:
+            return False  # it is to be traced again
+        assert self.test_end is not None and self.test_block is not None
         if not (self.test_end.more() | self.end.more()):
             return True
         self.block.drop()

@@ -32,6 +32,8 @@ class Block:
         self.holder = ir.Operation.create("scf.execute_region", regions=1, loc=self.location)
         self.block = self.holder.regions[0].blocks.append()
         self.region: Region | None = None
+        self.loop: Any = None
+        """The runtime loop whose body, or test, it is."""
         self._point: Any = None
         function = active.function
         assert function is not None
@@ -100,6 +102,9 @@ class Block:
         """Throw it away, with all that was traced into it."""
         function = active.function
         assert function is not None
+        opened = list(function.unfinished)
+        for inner in opened[opened.index(self) + 1:]:
+            del function.unfinished[inner]
         terms, names, aliases = self._before
         del function.aliases[aliases:]
         function.terms.clear()

@@ -13,9 +13,11 @@ from typing import Any
 from flylab.compiler.control.containers import (
     HIDDEN,
     Fixed,
+    Globals,
     contents_of,
     inside,
     names_of,
+    rebound_by,
     refill,
     refuse_change,
     same_contents,
@@ -27,8 +29,10 @@ from flylab.errors import TraceError
 class Unbound:
     """The value of a variable that has none: reading it is an error that says why."""
 
-    def __init__(self, name: str, reason: str, hint: str):
+    def __init__(self, name: str, reason: str, hint: str, is_partial: bool = False):
         self.name, self.reason, self.hint = name, reason, hint
+        self.is_partial = is_partial
+        """Whether it has one on some paths."""
 
     def error(self) -> UnboundVariable:
         """What reading it raises."""
@@ -79,6 +83,8 @@ class Heap:
         own = set(names).intersection(frame.f_code.co_cellvars + frame.f_code.co_freevars)
         todo: list[tuple[Any, str]] = [(v, n) for n, v in frame.f_locals.items() if not n.startswith((HIDDEN, "."))]
         shared = frame.f_globals
+        if rebound := rebound_by(frame.f_code) - set(names):
+            todo.append((Globals.of(shared, rebound), ""))
         todo += [(shared[n], n) for n in names_of(frame.f_code) if n in shared]
         seen: set[int] = set()
         while todo:

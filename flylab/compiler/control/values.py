@@ -53,9 +53,10 @@ NOTHING = _Nothing()
 class Mismatch(Exception):
     """Two values that no one value can stand for: `path` leads to the part, `a` and `b` say what they are."""
 
-    def __init__(self, path: str, a: str, b: str):
+    def __init__(self, path: str, a: str, b: str, leaves: tuple[Any, Any] = (None, None)):
         super().__init__(path, a, b)
         self.path, self.a, self.b = path, a, b
+        self.leaves = leaves
 
 
 @dataclass(frozen=True)
@@ -356,7 +357,7 @@ def _common(a: Any, b: Any, path: str) -> Kind:
     wide = [k for k in kinds if k is not None and k.numeric is not None]
     if len(wide) == 2 and all(type(v) is int for v in (a, b)):  # one of them does not fit 32 bits
         return wide[0] if wide[0].numeric is CLASSES["Int64"] else wide[1]
-    raise Mismatch(path, describe(a), describe(b))
+    raise Mismatch(path, describe(a), describe(b), (a, b))
 
 
 def _fitting(tree: Any, kind: Kind, path: str) -> Any:
