@@ -119,6 +119,8 @@ def tracing(function: FunctionState) -> Iterator[None]:
     try:
         yield
     finally:
+        while active.region is not None and active.region.block is not None:
+            active.region.block.leave()  # an error left it open
         active.function, active.region, active.fastmath = before
         active.latest = None
 
