@@ -22,7 +22,7 @@ from flylab.compiler.control.hooks import Hooks
 from flylab.compiler.source import Source, read
 from flylab.compiler.syntax.exits import HOOK
 from flylab.compiler.syntax.hooking import Hooking, Site
-from flylab.compiler.syntax.names import fill_locations, inside, mark_comprehensions, walk
+from flylab.compiler.syntax.names import fill_locations, inside, mark_comprehensions, name_targets, walk
 from flylab.compiler.users import is_library
 from flylab.errors import TraceError
 from flylab.expr.helpers import REWRITTEN, UNREAD
@@ -70,7 +70,9 @@ def rewrite(source: Source, function: types.FunctionType, is_traced: bool = True
     try:
         tree = source.parse()
         tree.decorator_list = []
-        mark_comprehensions(walk(tree))
+        nodes = list(walk(tree))
+        mark_comprehensions(nodes)
+        name_targets(nodes)
         first = _first_return(tree, source)
         sites: list[Site] = []
         free = frozenset(function.__code__.co_freevars)

@@ -473,3 +473,16 @@ def test_an_expression_that_python_cannot_nest() -> None:
     with pytest.raises(FlylabError, match="nested too deeply") as caught:
         compile_body("A[0] = A[1]" + " + 0.5" * 900)
     assert caught.value.where is not None and "range_constexpr" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("body", [
+    "xs = []\nfor i in range(A.shape[0]):\n    xs.append(i)",
+    "for i, (a, b) in range(0, 9, init=[fx.Int32(1)]):\n    (a,) = yield [a]",
+])
+def test_an_error_leaves_nothing_open(body: str) -> None:
+    """A context that stayed would abort the process when Python ends."""
+    from mlir import ir
+
+    with pytest.raises((TraceError, ValueError)):
+        compile_body(body)
+    assert ir.Context.current is None
