@@ -113,12 +113,16 @@ def require_kernel(what: str) -> KernelState:
 def tracing(function: FunctionState) -> Iterator[None]:
     """Mark `function` as the one being traced: a launcher in no fast-math scope, a kernel in that of its launch."""
     before = active.function, active.region, active.fastmath
-    active.function, active.region = function, Region(function)
+    outer = active.region = Region(function)
+    active.function = function
     if not isinstance(function, KernelState):
         active.fastmath = 0
     try:
         yield
     finally:
+        # A block that an exception left open still has its insertion point, and Python would not end without it.
+        while active.region is not outer and active.region is not None and active.region.block is not None:
+            active.region.block.leave()
         active.function, active.region, active.fastmath = before
         active.latest = None
 

@@ -473,3 +473,13 @@ def test_an_expression_that_python_cannot_nest() -> None:
     with pytest.raises(FlylabError, match="nested too deeply") as caught:
         compile_body("A[0] = A[1]" + " + 0.5" * 900)
     assert caught.value.where is not None and "range_constexpr" in str(caught.value.hint)
+
+
+def test_an_error_where_arms_are_merged_leaves_no_insertion_point() -> None:
+    """Python would not end with one."""
+    from mlir import ir
+
+    with pytest.raises(TraceError, match="without an end"):
+        compile_body("t = fx.thread_idx.x\nx = [1]\nx.append(x)\nif t < 3:\n    x = [t, x]\nA[t] = x[0]")
+    with pytest.raises(ValueError):
+        ir.InsertionPoint.current  # noqa: B018
