@@ -5,6 +5,7 @@ An arm or a body is traced once, or twice, for all threads; whatever it changed 
 
 from __future__ import annotations
 
+import functools
 import types
 from collections import deque
 from collections.abc import Iterator
@@ -168,7 +169,7 @@ def _inside(value: Any, held: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield from ((v, name) for name, v in zip(("default",) * 99, value.__defaults__ or (), strict=False))
     elif isinstance(value, types.MethodType):
         yield value.__self__, f"{path}.__self__"
-    elif callable(getattr(value, "func", None)) and hasattr(value, "args"):  # functools.partial
+    elif isinstance(value, functools.partial):
         yield from ((v, path) for v in (value.func, value.args, value.keywords))
 
 
