@@ -61,7 +61,7 @@ class Rewritten:
         return self.text
 
 
-def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
+def rewrite(source: Source, function: types.FunctionType, is_traced: bool = True) -> Rewritten:
     """The function with its control flow sent through the hooks, and its decorators taken off.
 
     `is_traced` says that it is a kernel or launcher, which is no generator. Raises `NotSupportedError` for a kind of
@@ -73,7 +73,8 @@ def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
         mark_comprehensions(walk(tree))
         first = _first_return(tree, source)
         sites: list[Site] = []
-        Hooking(source, count(1), sites, is_generator=not is_traced).function(tree)
+        free = frozenset(function.__code__.co_freevars)
+        Hooking(source, count(1), sites, function.__globals__, not is_traced, free).function(tree)
     except RecursionError:
         raise TraceError(
             f"an expression of '{source.name}' is nested too deeply for Python",
@@ -190,7 +191,7 @@ def _code_of(function: types.FunctionType) -> Code | None:
             except TraceError as error:
                 UNREAD[id(original)] = original, error.message
             else:
-                _codes[id(original)] = original, compiled(rewrite(source, is_traced=False), function)
+                _codes[id(original)] = original, compiled(rewrite(source, function, is_traced=False), function)
     return _codes[id(original)][1]
 
 

@@ -183,8 +183,10 @@ class Program:
             (3, self.action),
         ]
         if self.budget > 0 and self.indent < 6:
-            rules += [(24, self.branch), (12, self.for_loop), (6, self.while_loop), (6, self.unrolled),
+            rules += [(24, self.branch),
                       (3, self.new_container), (3, self.nested_function), (2, self.guarded), (2, self.local)]
+        if self.budget > 0 and self.indent < 6 and self.scope.loops < 3:
+            rules += [(12, self.for_loop), (6, self.while_loop), (6, self.unrolled)]
         if self.scope.loops and self.scope.can_leave:
             rules.append((7, self.leave))
         if self.scope.returns is not None and self.indent > 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from flylab.errors import FlylabError
 from tests.compiler.threads import agree, each_program, line_of, refused
 
 HELPERS = """
@@ -131,3 +132,22 @@ def test_l14_choices_evaluate_what_python_evaluates(head: str, body: str) -> Non
 @each_program("branches", "L16")
 def test_l16_a_helper_that_writes_what_is_around_it(head: str, body: str) -> None:
     agree(body, head)
+
+
+@each_program("branches", "L16 outside")
+def test_l16_a_helper_that_writes_what_is_outside_of_the_kernel(head: str, body: str) -> None:
+    """Right, or refused: never for every thread."""
+    try:
+        agree(body, head)
+    except FlylabError as error:
+        assert error.where is not None and error.hint
+
+
+@pytest.mark.parametrize("made, change, read", [
+    ("np.zeros(2, np.int64)", "x[0] += 1", "int(x[0])"),
+    ("bytearray(2)", "x[0] += 1", "x[0]"),
+    ("iter([1, 2, 3])", "next(x)", "next(x)"),
+])
+def test_l03_what_cannot_be_merged_is_refused(made: str, change: str, read: str) -> None:
+    error = refused(f"x = {made}\nif t < n:\n    {change}\nR[t] = {read}", "import numpy as np")
+    assert error.hint and error.where is not None

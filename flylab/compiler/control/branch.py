@@ -148,7 +148,8 @@ class Branch:
         missing = [v is MISSING or isinstance(v, Unbound) for v in values]
         if any(missing):
             given = next((v for v in values if isinstance(v, Unbound)), None)
-            return given if all(missing) and given is not None else one_sided(name, self.site, missing[0])
+            inner = given is not None and (all(missing) or isinstance(given, OneSided))
+            return given if inner else one_sided(name, self.site, missing[0])
         return Merged(merge.add(f"'{name}'", then.trees[name], orelse.trees[name], name))
 
     def _containers(self, merge: Merge) -> None:
@@ -228,6 +229,10 @@ def NO_VALUE(name: str, site: Site) -> Unbound:
     return Unbound(name, f"has no value before {site.what}", f"give '{name}' a value before {site.what}")
 
 
+class OneSided(Unbound):
+    """A variable that only one arm of a branch gives a value: around it, the branch is still the one to mend."""
+
+
 def one_sided(name: str, site: Site, missing_then: bool) -> Unbound:
     """A variable that only one arm gives a value."""
     if missing_then and not site.has_else:
@@ -235,7 +240,7 @@ def one_sided(name: str, site: Site, missing_then: bool) -> Unbound:
     else:
         reason = f"has a value only where {site.what} {'does not hold' if missing_then else 'holds'}"
     where = "in its other arm" if site.has_else else "in an `else` of it"
-    return Unbound(name, reason, f"give '{name}' a value before {site.what}, or {where}")
+    return OneSided(name, reason, f"give '{name}' a value before {site.what}, or {where}")
 
 
 class Merge:

@@ -27,7 +27,9 @@ from flylab.compiler.control.values import (
     widen,
 )
 from flylab.compiler.syntax.hooking import Site
+from flylab.dialect.types import dtype_text
 from flylab.errors import TraceError
+from flylab.expr.numeric import CLASSES
 
 Place = Any
 """A variable by its name, an item by (id of its container, key), or a state by ("state", number)."""
@@ -222,11 +224,15 @@ class End:
         if place == "__result__":
             return TraceError(f"the function returns {error.b} in {site.what}, and {error.a} elsewhere",
                               hint="return values of one type")
-        hint = f"start with what it becomes, or convert at the end: {shown.strip(chr(39))} = fx.Float32(...)"
+        name, classes = shown.strip("'") + error.path, {dtype_text(c.dtype): f"fx.{n}" for n, c in CLASSES.items()}
+        hint = "start with what it becomes, or keep what it is"
+        if error.a in classes and error.b in classes:
+            hint = (f"start with {name} = {classes[error.b]}(...), or end the body with "
+                    f"{name} = {classes[error.a]}(...)")
         return TraceError(
-            f"loop variable {shown}{error.path} starts as {error.a}{_line(before)} but is {error.b} at the end of the "
+            f"loop variable '{name}' starts as {error.a}{_line(before)} but is {error.b} at the end of the "
             f"body{_line(inside)}",
-            hint=hint if "float" not in error.a else hint,
+            hint=hint,
         )
 
     def values(self, places: dict[Place, Carried]) -> list[Any]:
