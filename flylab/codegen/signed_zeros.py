@@ -12,8 +12,10 @@ import re
 
 _KIND = r"half|bfloat|float|double|<\d+ x (?:half|bfloat|float|double)>"
 # A sum or difference: its result, operation, flags, type, operands and what follows them.
-_SUM = re.compile(rf"^  (%\S+) = (fadd|fsub) ((?:[a-z]+ )*?)({_KIND}) ([^%@\n]+|%[^,\s]+), ([^%@\n]+?|%[^,\s]+)(, !.*)?$",
-                  re.MULTILINE)
+_SUM = re.compile(
+    rf"^  (%\S+) = (fadd|fsub) ((?:[a-z]+ )*?)({_KIND}) ([^%@\n]+|%[^,\s]+), ([^%@\n]+?|%[^,\s]+)(, !.*)?$",
+    re.MULTILINE,
+)
 _ZERO = re.compile(r"(?<![-\w.])0\.0+e\+00\b|\b0x[HR]0000\b|\bzeroinitializer\b")
 _NAMES = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}
 
