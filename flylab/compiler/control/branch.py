@@ -29,11 +29,11 @@ class Static:
     def __init__(self, holds: bool):
         self.then, self.orelse = holds, not holds
 
-    def __enter__(self) -> None:
-        return None
+    def begin(self) -> None:
+        """Nothing: the arm is a part of where it stands."""
 
-    def __exit__(self, *error: Any) -> None:
-        return None
+    def end(self) -> None:
+        """Nothing either."""
 
 
 HOLDS, FAILS = Static(True), Static(False)
@@ -53,8 +53,7 @@ class Arm:
 
 
 class Branch:
-    """A runtime `if`. The rewritten code runs the body of each arm `with` it, and takes the merged variables from it.
-    """
+    """A runtime `if`. The rewritten code runs each arm between `begin` and `end`, and takes the merged variables."""
 
     runtime = True
     then = orelse = True
@@ -68,17 +67,18 @@ class Branch:
         self.heap = Heap(frame, site.names)
         self.arms: list[Arm] = []
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        """Trace an arm from here on."""
         arm = Arm(Block(f"an arm of {self.site.what}" if self.site.kind == "if" else self.site.what))
         self.arms.append(arm)
         arm.block.enter()
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def end(self) -> None:
+        """The arm is traced: keep what it left."""
         arm = self.arms[-1]
-        with arm.block.leaving(error):
-            if kind is None:
-                assert self.frame is not None
-                self._keep(arm, variables(self.frame, self.site.names), self.heap.changes())
+        with arm.block.leaving():
+            assert self.frame is not None
+            self._keep(arm, variables(self.frame, self.site.names), self.heap.changes())
 
     def _keep(self, arm: Arm, values: dict[str, Any], contents: dict[int, Any]) -> None:
         """Take apart what the arm left, while its values can be asked."""
@@ -109,8 +109,9 @@ class Branch:
     def value_of(self, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
         """The value of an expression: that of one function where the condition holds, else of the other."""
         for function in (then, orelse):
-            with self:
-                self.arms[-1].result = apart(function())
+            self.begin()
+            self.arms[-1].result = apart(function())
+            self.end()
             if function is then:
                 self.other()
         return self._merge()[1]

@@ -11,6 +11,7 @@ from typing import Any
 from flylab.compiler.control.branch import FAILS, HOLDS, Branch, Static
 from flylab.compiler.control.loops import For, While
 from flylab.compiler.control.ranges import Range
+from flylab.compiler.control.regions import check_finished
 from flylab.compiler.control.snapshot import Unbound, variables
 from flylab.compiler.control.truth import is_runtime, truth
 from flylab.compiler.control.values import NOTHING
@@ -105,6 +106,15 @@ class Hooks:
         if not self.is_home(home):
             raise NotSupportedError(f"a `{exit}` in a `finally` inside of runtime control flow",
                                     hint=f"put the `{exit}` behind the `try`")
+
+    def caught(self, home: Any) -> None:
+        """An exception, caught where tracing was in the region `home`. It must not have left runtime control flow."""
+        left = []
+        while active.region is not home and active.region is not None and active.region.block is not None:
+            left.append(active.region.block)
+            active.region.block.leave(sys.exc_info()[1])
+        if left:
+            check_finished()
 
     def going_on(self, *flags: Any) -> Any:
         """Whether no flag of an early exit is set."""

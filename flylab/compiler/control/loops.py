@@ -72,7 +72,7 @@ class Loop:
     def _end(self) -> None:
         """Take apart what the body left, and leave its block."""
         assert self.block is not None
-        with self.block.leaving(None):
+        with self.block.leaving():
             self.end = End(self.state, self.head_values, self.yielded)
         self.state.restore()
 

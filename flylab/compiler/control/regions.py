@@ -70,14 +70,14 @@ class Block:
             active.region = self.region.parent
 
     @contextmanager
-    def leaving(self, error: BaseException | None) -> Iterator[None]:
+    def leaving(self) -> Iterator[None]:
         """Do what is left to do in the block, and leave it, also where that fails."""
         try:
             yield
         except BaseException as failure:
             self.leave(failure)
             raise
-        self.leave(error)
+        self.leave()
 
     def at_end(self) -> Any:
         """An insertion point at the end of the block, for what the operation that gets it needs there."""

@@ -184,11 +184,11 @@ class Hooking(ast.NodeTransformer):
         self.within.pop()
         made = [
             assign(name, hook("if_", ast.Constant(number), test)),
-            ast.If(_attribute(name, "then"), [_within(name, then)], []),
+            ast.If(_attribute(name, "then"), _arm(name, then), []),
         ]
         if orelse:
             again = ast.If(_attribute(name, "runtime"), [_unpack(names, name, "other")], [])
-            made.append(ast.If(_attribute(name, "orelse"), [again, _within(name, orelse)], []))
+            made.append(ast.If(_attribute(name, "orelse"), [again, *_arm(name, orelse)], []))
         made.append(ast.If(_attribute(name, "runtime"), [_unpack(names, name, "merged")], []))
         return placed(made, node.test)
 
@@ -287,6 +287,18 @@ class Hooking(ast.NodeTransformer):
         )
 
     visit_YieldFrom = visit_Await = visit_Yield
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        """An exception that leaves an arm and is caught outside of it is refused there."""
+        home = f"__try_{next(self.counter)}__"
+        parts = {name: self.block(getattr(node, name)) for name in ("body", "orelse", "finalbody")}
+        for name, body in parts.items():
+            setattr(node, name, body)
+        for handler in node.handlers:
+            handler.type = handler.type and self.visit(handler.type)
+            check = ast.Expr(hook("caught", load(home)))
+            handler.body = [*placed([check], handler), *self.block(handler.body)]
+        return [*placed([assign(home, hook("home"))], node), node] if node.handlers else node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         message = ast.Lambda(_no_parameters(), self.visit(node.msg) if node.msg else ast.Constant(None))
@@ -396,6 +408,11 @@ def _unpack(names: tuple[str, ...], name: str, method: str) -> ast.stmt:
     if not names:
         return ast.Expr(_call(name, method))
     return ast.Assign([ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())], _call(name, method))
+
+
+def _arm(name: str, body: list[ast.stmt]) -> list[ast.stmt]:
+    """The body of an arm, between `name.begin()` and `name.end()`. A `with` would do, but Python nests only 20."""
+    return [ast.Expr(_call(name, "begin")), *body, ast.Expr(_call(name, "end"))]
 
 
 def _within(name: str, body: list[ast.stmt]) -> ast.stmt:
