@@ -10,6 +10,7 @@ from typing import Any
 
 from flylab.compiler import rewrite as rewriting
 from flylab.compiler import source as sources
+from flylab.compiler.control.aliases import check_aliases
 from flylab.compiler.control.regions import check_finished
 from flylab.compiler.inspection import Inspectable
 from flylab.compiler.signature import Signature
@@ -66,6 +67,7 @@ class TracedFunction(Inspectable):
         """Run it as a kernel or launcher runs. Raises `TraceError` where it returns a value, at that line."""
         result = self.run(arguments)
         check_finished()
+        check_aliases()
         if result is not None:
             kind = {"kernel": "kernel", "jit": "launcher"}[self.decorator]
             raise TraceError(

@@ -35,6 +35,9 @@ class FunctionState:
     unfinished: dict[Any, BaseException | None] = field(default_factory=dict)
     """The blocks that are still traced on trial, with the exception that left each."""
 
+    aliases: list[Any] = field(default_factory=list)
+    """The containers that must not change, as `flylab.compiler.control.aliases` says."""
+
     def reserved(self, base: str) -> str:
         """A name that no other number of this function has: `base`, or with a number behind it."""
         name, count = base, 1
@@ -119,8 +122,8 @@ def tracing(function: FunctionState) -> Iterator[None]:
     try:
         yield
     finally:
-        while active.region is not None and active.region.block is not None:
-            active.region.block.leave()  # an error left it open
+        while active.region is not None and active.region.block is not None:  # an error left these
+            active.region.block.leave()
         active.function, active.region, active.fastmath = before
         active.latest = None
 

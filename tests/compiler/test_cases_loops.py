@@ -251,6 +251,10 @@ EXITS_REFUSED = {
         "def f(v):\n    if v < n:\n        return v\nR[t] = f(t)",
         "'f' returns a value on some paths, and nothing on others", "end the function with a `return`",
     ),
+    "return in a finally": (
+        "if t < n:\n    try:\n        R[t] = 2\n    finally:\n        return\nR[t] = 1",
+        "a `return` in a `finally` inside of runtime control flow", "behind the `try`",
+    ),
     "break with init": (
         "for i, s in range(0, n, init=[t]):\n    if i > 3:\n        break\n    r = yield [s[0]]\nR[t] = r[0]",
         "in a loop with init=", "leave out init=",

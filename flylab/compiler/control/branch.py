@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from flylab.compiler.control.again import trace_again
+from flylab.compiler.control.aliases import note
+from flylab.compiler.control.containers import items, shown, store
 from flylab.compiler.control.regions import Block, yield_from
 from flylab.compiler.control.snapshot import Container, Heap, Unbound, variables
-from flylab.compiler.control.values import Joined, Leaf, Mismatch, Tree, apart, ir_value, join, same
+from flylab.compiler.control.values import Copy, Joined, Leaf, Mismatch, Tree, apart, ir_value, join, same
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
 from flylab.expr.location import mlir_location
@@ -72,10 +75,10 @@ class Branch:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         arm = self.arms[-1]
-        if kind is None:
-            assert self.frame is not None
-            self._keep(arm, variables(self.frame, self.site.names), self.heap.changes())
-        arm.block.leave(error)
+        with arm.block.leaving(error):
+            if kind is None:
+                assert self.frame is not None
+                self._keep(arm, variables(self.frame, self.site.names), self.heap.changes())
 
     def _keep(self, arm: Arm, values: dict[str, Any], contents: dict[int, Any]) -> None:
         """Take apart what the arm left, while its values can be asked."""
@@ -126,16 +129,18 @@ class Branch:
         """The merged variables, and the merged result of an expression."""
         then, orelse = self.arms
         self.heap.restore(orelse.contents)
-        merge = Merge(self.site)
+        merge = Merge(self.site, self.heap)
         names = {n: self._name(merge, n) for n in self.site.names}
         result = merge.add("the result", then.result, orelse.result, "")
         self._containers(merge)
-        values = merge.build(self.condition, then.block, orelse.block, self.location)
-        found = tuple([values[v.index] if isinstance(v, Merged) else v for v in names.values()])
+        values, copies = merge.build(self.condition, then.block, orelse.block, self.location)
+        found = {n: values[v.index] if isinstance(v, Merged) else v for n, v in names.items()}
         for container, key, index in merge.stores:
             store(container, key, values[index])
+        assert self.frame is not None
+        note(copies, self.frame, self.site, found | {"": values[result]})
         self.frame = None
-        return found, values[result]
+        return tuple(found.values()), values[result]
 
     def _name(self, merge: Merge, name: str) -> Any:
         """The value of a variable, or what it is merged to."""
@@ -147,9 +152,8 @@ class Branch:
             return Unbound(name, f"is not kept by {self.site.what}", "read it before")
         missing = [v is MISSING or isinstance(v, Unbound) for v in values]
         if any(missing):
-            given = next((v for v in values if isinstance(v, Unbound)), None)
-            inner = given is not None and (all(missing) or isinstance(given, OneSided))
-            return given if inner else one_sided(name, self.site, missing[0])
+            given = [v for v in values if isinstance(v, Unbound) and (all(missing) or v.is_partial)]
+            return given[0] if given else one_sided(name, self.site, missing[0])
         return Merged(merge.add(f"'{name}'", then.trees[name], orelse.trees[name], name))
 
     def _containers(self, merge: Merge) -> None:
@@ -185,28 +189,6 @@ class Merged:
     index: int
 
 
-def items(contents: Any) -> list[tuple[Any, Any]]:
-    """What a container holds, with the key of each."""
-    return list(contents.items()) if isinstance(contents, dict) else list(enumerate(contents))
-
-
-def store(container: Any, key: Any, value: Any) -> None:
-    """Put a value into a container under a key of `items`."""
-    if isinstance(container, types.CellType):
-        container.cell_contents = value
-    elif isinstance(container, dict) or not hasattr(container, "__dict__") or isinstance(container, list):
-        container[key] = value
-    else:
-        vars(container)[key] = value
-
-
-def shown(container: Any, key: Any) -> str:
-    """How an error calls an item, behind its container's name."""
-    if isinstance(container, types.CellType):
-        return ""
-    return f".{key}" if isinstance(key, str) and not isinstance(container, dict) else f"[{key!r}]"
-
-
 def _check_alike(path: str, contents: list[Any], site: Site) -> None:
     """Refuse a container that has other keys, or another length, on the other path."""
     a, b = contents
@@ -229,10 +211,6 @@ def NO_VALUE(name: str, site: Site) -> Unbound:
     return Unbound(name, f"has no value before {site.what}", f"give '{name}' a value before {site.what}")
 
 
-class OneSided(Unbound):
-    """A variable that only one arm of a branch gives a value: around it, the branch is still the one to mend."""
-
-
 def one_sided(name: str, site: Site, missing_then: bool) -> Unbound:
     """A variable that only one arm gives a value."""
     if missing_then and not site.has_else:
@@ -240,23 +218,24 @@ def one_sided(name: str, site: Site, missing_then: bool) -> Unbound:
     else:
         reason = f"has a value only where {site.what} {'does not hold' if missing_then else 'holds'}"
     where = "in its other arm" if site.has_else else "in an `else` of it"
-    return OneSided(name, reason, f"give '{name}' a value before {site.what}, or {where}")
+    return Unbound(name, reason, f"give '{name}' a value before {site.what}, or {where}", is_partial=True)
 
 
 class Merge:
     """The values that two arms merge into, and the operation that does it."""
 
-    def __init__(self, site: Site):
-        self.site = site
+    def __init__(self, site: Site, heap: Heap):
+        self.site, self.heap = site, heap
         self.entries: list[tuple[Joined, list[Any], list[Any]]] = []
         self.stores: list[tuple[Any, Any, int]] = []
 
     def add(self, shown: str, a: Leaf | Tree, b: Leaf | Tree, name: str) -> int:
         """One more value to merge; its number."""
         try:
-            joined = join(a, b)
+            joined = join(a, b, old=self.heap.containers)
             self.entries.append((joined, joined.take(a, ""), joined.take(b, "")))
         except Mismatch as error:
+            trace_again(error)
             raise self._differs(shown, name, error) from None
         return len(self.entries) - 1
 
@@ -270,8 +249,9 @@ class Merge:
             hint="give it one type in both arms: convert one of them, with fx.Float32(x) or .to(...)",
         )
 
-    def build(self, condition: Any, then: Block, orelse: Block, location: Any) -> list[Any]:
-        """Make the operation of the two blocks; the merged values, in the order in which they were added."""
+    def build(self, condition: Any, then: Block, orelse: Block, location: Any) -> tuple[list[Any], list[Copy]]:
+        """Make the operation of the two blocks; the merged values, in the order in which they were added, and the
+        containers among them."""
         from mlir import ir
 
         slots = [slot for joined, _, _ in self.entries for slot in joined.slots]
@@ -285,4 +265,5 @@ class Merge:
         then.move_to(made.regions[0])
         orelse.move_to(made.regions[1])
         results = iter(made.results)
-        return [joined.rebuilt(results) for joined, _, _ in self.entries]
+        copies: list[Copy] = []
+        return [joined.rebuilt(results, copies) for joined, _, _ in self.entries], copies

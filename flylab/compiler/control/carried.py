@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from flylab.compiler.control.branch import MISSING, NO_VALUE, items, shown, store
+from flylab.compiler.control.again import trace_again
+from flylab.compiler.control.aliases import note
+from flylab.compiler.control.branch import MISSING, NO_VALUE
+from flylab.compiler.control.containers import items, shown, store
 from flylab.compiler.control.regions import Block
 from flylab.compiler.control.snapshot import Heap, Unbound, variables
 from flylab.compiler.control.values import (
     NOTHING,
+    Copy,
     Joined,
     Leaf,
     Mismatch,
@@ -79,6 +83,11 @@ class State:
         if joined.slots or place[0] == "state":
             self.carried[place] = Carried(tree, joined, shown, True)
 
+    def begin(self, name: str, like: Any) -> None:
+        """Carry a variable that has no value yet, and certainly one such as this from the first round on."""
+        if isinstance(self.before.get(name, NOTHING), (Unbound, type(NOTHING))):
+            self.carried[name] = Carried(Leaf(NOTHING), widen(Leaf(like)), f"'{name}'", True)
+
     def enter(self, block: Block) -> None:
         """Give the block an argument for each slot."""
         for each in self.carried.values():
@@ -86,10 +95,11 @@ class State:
 
     def at_head(self) -> dict[Place, Any]:
         """What each place is at the head, of the block's arguments."""
-        found = {}
+        found, copies = {}, list[Copy]()
         for place, each in self.carried.items():
             if each.is_read:
-                found[place] = each.joined.rebuilt(iter(each.arguments or ()))
+                found[place] = each.joined.rebuilt(iter(each.arguments or ()), copies)
+        note(copies, self.frame, self.site, {n: v for n, v in found.items() if isinstance(n, str)})
         return found
 
     def put(self, values: dict[Place, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
@@ -118,8 +128,10 @@ class State:
 class End:
     """What the body left: the places that changed, taken apart where the body ends."""
 
-    def __init__(self, state: State, head: dict[Place, Any], yielded: list[Any] | None):
+    def __init__(self, state: State, head: dict[Place, Any], yielded: list[Any] | None, is_test: bool = False):
         self.state = state
+        self.is_test = is_test
+        """Whether it is that of a test, which is asked at least once, rather than of a body."""
         self.now: dict[Place, Any] = dict(variables(state.frame, state.site.names))
         self.contents = state.heap.changes()
         for key, contents in self.contents.items():
@@ -179,10 +191,12 @@ class End:
             return False
         before = self._before(place)
         read = not isinstance(place, str) or (place in state.site.head and place in state.site.inner)
-        if before is MISSING or (not read and state.runs):
-            if not state.runs or isinstance(tree, Leaf) and tree.value is NOTHING:
+        runs = state.runs or self.is_test
+        if before is MISSING or (not read and runs):
+            if not runs or isinstance(tree, Leaf) and tree.value is NOTHING:
                 return False  # no value where the loop does not run
-            state.carried[place] = Carried(Leaf(NOTHING), widen(tree), self.shown(place), False)
+            joined = widen(tree, state.heap.containers)
+            state.carried[place] = Carried(Leaf(NOTHING), joined, self.shown(place), self.is_test)
             return True
         start = apart(before)
         state.carried[place] = Carried(start, self._joined(place, start, tree), self.shown(place), read)
@@ -195,8 +209,9 @@ class End:
             return False
         except Mismatch as error:
             try:
-                joined = join(each.start, tree, facts=False)
+                joined = join(each.start, tree, facts=False, old=self.state.heap.containers)
             except Mismatch as other:
+                trace_again(other)
                 raise self._differs(place, each, other) from None
             kinds = [[s.kind.text for s in j.slots] for j in (joined, each.joined)]
             if kinds[0] == kinds[1]:
@@ -206,8 +221,9 @@ class End:
 
     def _joined(self, place: Place, start: Leaf | Tree, tree: Leaf | Tree) -> Joined:
         try:
-            return join(start, tree, facts=False)
+            return join(start, tree, facts=False, old=self.state.heap.containers)
         except Mismatch as error:
+            trace_again(error)
             raise self._differs(place, None, error) from None
 
     def shown(self, place: Place) -> str:

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from flylab.compiler.control.again import Again
+from flylab.compiler.control.aliases import note
 from flylab.compiler.control.branch import MISSING, NO_VALUE
 from flylab.compiler.control.carried import End, Place, State, starts
 from flylab.compiler.control.ranges import Range
 from flylab.compiler.control.regions import Block, yield_from
 from flylab.compiler.control.snapshot import Unbound, variables
 from flylab.compiler.control.truth import is_runtime, truth
+from flylab.compiler.control.values import Copy
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
 from flylab.expr.emit import op
@@ -40,15 +43,28 @@ class Loop:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
         if kind is None:
             self._end()
         elif self.block is not None:
             self.block.leave(error)
+            if isinstance(error, Again) and error.loop is self:
+                self._again(error)
+                return True
+        return False
+
+    def _again(self, again: Again) -> None:
+        """Throw away what was traced; the next round begins in another format."""
+        assert self.block is not None
+        self.block.drop()
+        self.state.restore()
+        self.state.carried[again.place].joined = again.joined
+        self.block = self.end = None
 
     def _begin(self) -> None:
         """Open the block of the body, and make its arguments."""
         self.block = Block(f"the body of {self.site.what}")
+        self.block.loop = self
         self.state.enter(self.block)
         self.block.enter()
         self.head_values = self.state.at_head()
@@ -56,10 +72,8 @@ class Loop:
     def _end(self) -> None:
         """Take apart what the body left, and leave its block."""
         assert self.block is not None
-        if self.yielded is None and self.state.init is not None:
-            raise TraceError(f"the body of {self.site.what} yields nothing")
-        self.end = End(self.state, self.head_values, self.yielded)
-        self.block.leave()
+        with self.block.leaving(None):
+            self.end = End(self.state, self.head_values, self.yielded)
         self.state.restore()
 
     def enter(self) -> tuple[Any, ...]:
@@ -89,7 +103,8 @@ class Loop:
 
     def _settled(self) -> bool:
         """Whether the body is traced for good; else it is thrown away."""
-        assert self.end is not None and self.block is not None
+        if self.end is None or self.block is None:
+            return False  # it is to be traced again
         if not self.end.more():
             return True
         self.block.drop()
@@ -99,13 +114,17 @@ class Loop:
         """What the variables, the containers and the states are, of the results of the operation."""
         state, rest = self.state, iter(results)
         values: dict[Place, Any] = {}
+        copies: list[Copy] = []
         for place, each in state.carried.items():
             parts = [next(rest) for _ in each.joined.slots]
-            values[place] = each.joined.rebuilt(iter(parts))
+            values[place] = each.joined.rebuilt(iter(parts), copies)
         self.results = [values["state", i] for i in range(len(state.init or ()))]
         shown = {p: v for p, v in values.items() if not isinstance(p, str)}
         state.put(shown, ())
         self.final = tuple([self._after(name, values) for name in self.site.names])
+        kept = set(map(id, self.final))
+        note([c for c in copies if id(c.made) in kept], state.frame, self.site,
+             dict(zip(self.site.names, self.final, strict=True)))
         self.state = None  # type: ignore[assignment]
         self.end = None
 
@@ -133,6 +152,8 @@ class For(Loop):
     def __init__(self, site: Site, frame: FrameType, bounds: Range, init: list[Any] | None):
         super().__init__(site, frame, init, bounds.runs and not site.stops)
         self.range = bounds
+        if bounds.runs and site.target is not None and site.target in site.live:
+            self.state.begin(site.target, bounds.kind(0))  # the first round assigns it, before any exit
 
     def __iter__(self) -> Iterator[Any]:
         if self.range.is_empty:
@@ -149,6 +170,7 @@ class For(Loop):
     def _round(self) -> Iterator[Any]:
         self.yielded = None
         self.block = Block(f"the body of {self.site.what}")
+        self.block.loop = self
         counter = self.block.argument(self.range.mlir())
         self.state.enter(self.block)
         self.block.enter()
@@ -278,31 +300,40 @@ class While(Loop):
         """End the block of the test, and open that of the body."""
         block, condition = self.test_block, truth(value, "`while`").ir_value()
         assert block is not None
-        self.test_end = End(self.state, self.head_values, None)
+        self.test_end = End(self.state, self.head_values, None, is_test=True)
         passed = dict(self.state.carried)
         self.passing = condition, passed, self.head_values
         block.leave()
         self._begin()
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
         if self.runtime:
             if self.test_end is not None:
-                super().__exit__(kind, error, trace)
-            elif kind is not None and self.test_block is not None:
-                self.test_block.leave(error)  # the test itself failed
-            return
+                return super().__exit__(kind, error, trace)
+            if kind is not None and self.test_block is not None:  # the test itself failed
+                self.block, self.test_block = self.test_block, None
+                return super().__exit__(kind, error, trace)
+            return False
         if self.block is None:
-            return
+            return False
         flags = variables(self.state.frame, self.site.stops).values()
         if kind is None and any(is_runtime(v) for v in flags):
             self._to_device()
         else:
             self._keep_round()
             self.goes = not any(v for v in flags if not is_runtime(v))
+        return False
+
+    def _again(self, again: Again) -> None:
+        super()._again(again)
+        if self.test_block is not None:
+            self.test_block.drop()
+        self.test_block = self.test_end = None
 
     def _settled(self) -> bool:
-        assert self.end is not None and self.test_end is not None
-        assert self.block is not None and self.test_block is not None
+        if self.end is None or self.block is None:
+            return False  # it is to be traced again
+        assert self.test_end is not None and self.test_block is not None
         if not (self.test_end.more() | self.end.more()):
             return True
         self.block.drop()

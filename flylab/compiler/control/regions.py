@@ -6,6 +6,8 @@ each is traced into a block of a scratch operation first, and moved into the fin
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from flylab.compiler.running import current_trace
@@ -30,11 +32,13 @@ class Block:
         self.holder = ir.Operation.create("scf.execute_region", regions=1, loc=self.location)
         self.block = self.holder.regions[0].blocks.append()
         self.region: Region | None = None
+        self.loop: Any = None
+        """The runtime loop whose body, or test, it is."""
         self._point: Any = None
         function = active.function
         assert function is not None
         function.unfinished[self] = None
-        self._before = dict(function.terms), set(function.names)
+        self._before = dict(function.terms), set(function.names), len(function.aliases)
         trace = current_trace()
         self._mark = trace.mark() if trace is not None else None
 
@@ -65,6 +69,16 @@ class Block:
             self.region.is_open = False
             active.region = self.region.parent
 
+    @contextmanager
+    def leaving(self, error: BaseException | None) -> Iterator[None]:
+        """Do what is left to do in the block, and leave it, also where that fails."""
+        try:
+            yield
+        except BaseException as failure:
+            self.leave(failure)
+            raise
+        self.leave(error)
+
     def at_end(self) -> Any:
         """An insertion point at the end of the block, for what the operation that gets it needs there."""
         from mlir import ir
@@ -88,7 +102,11 @@ class Block:
         """Throw it away, with all that was traced into it."""
         function = active.function
         assert function is not None
-        terms, names = self._before
+        opened = list(function.unfinished)
+        for inner in opened[opened.index(self) + 1:]:
+            del function.unfinished[inner]
+        terms, names, aliases = self._before
+        del function.aliases[aliases:]
         function.terms.clear()
         function.terms.update(terms)
         function.names.clear()

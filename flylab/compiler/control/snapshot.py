@@ -6,24 +6,33 @@ An arm or a body is traced once, or twice, for all threads; whatever it changed 
 from __future__ import annotations
 
 import types
-from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from flylab.compiler.control.values import attributes_of, same
+from flylab.compiler.control.containers import (
+    HIDDEN,
+    Fixed,
+    Globals,
+    contents_of,
+    inside,
+    names_of,
+    rebound_by,
+    refill,
+    refuse_change,
+    same_contents,
+)
 from flylab.compiler.users import PLAIN
 from flylab.errors import TraceError
-
-HIDDEN = "__flylab"
 
 
 class Unbound:
     """The value of a variable that has none: reading it is an error that says why."""
 
-    def __init__(self, name: str, reason: str, hint: str):
+    def __init__(self, name: str, reason: str, hint: str, is_partial: bool = False):
         self.name, self.reason, self.hint = name, reason, hint
+        self.is_partial = is_partial
+        """Whether it has one on some paths."""
 
     def error(self) -> UnboundVariable:
         """What reading it raises."""
@@ -55,11 +64,11 @@ class Container:
 
     def now(self) -> Any:
         """What it holds now, as `held` does."""
-        return _contents(self.object)
+        return contents_of(self.object)
 
     def hold(self, contents: Any) -> None:
         """Make it hold this."""
-        _refill(self.object, contents)
+        refill(self.object, contents)
 
 
 class Heap:
@@ -72,28 +81,32 @@ class Heap:
     def __init__(self, frame: FrameType, names: tuple[str, ...] = ()):
         self.containers: dict[int, Container] = {}
         own = set(names).intersection(frame.f_code.co_cellvars + frame.f_code.co_freevars)
-        todo: list[tuple[Any, str]] = [(v, n) for n, v in frame.f_locals.items() if not n.startswith(HIDDEN)]
+        todo: list[tuple[Any, str]] = [(v, n) for n, v in frame.f_locals.items() if not n.startswith((HIDDEN, "."))]
         shared = frame.f_globals
-        todo += [(shared[n], n) for n in frame.f_code.co_names if n in shared]
+        if rebound := rebound_by(frame.f_code) - set(names):
+            todo.append((Globals.of(shared, rebound), ""))
+        todo += [(shared[n], n) for n in names_of(frame.f_code) if n in shared]
         seen: set[int] = set()
         while todo:
             value, path = todo.pop()
             if type(value) in PLAIN or id(value) in seen:
                 continue
             seen.add(id(value))
-            held = _contents(value)
-            if isinstance(value, types.CellType) and path in own and _is_of(value, path, frame):
+            held = contents_of(value)
+            if type(value) is types.CellType and path in own and _is_of(value, path, frame):
                 continue
             if held is not None:
                 self.containers[id(value)] = Container(value, path, held)
-            todo += _inside(value, held, path)
+            todo += inside(value, held, path)
 
     def changes(self) -> dict[int, Any]:
         """The containers that hold something else now, with what they hold."""
         found = {}
         for key, container in self.containers.items():
             now = container.now()
-            if not _same_contents(container.held, now):
+            if not same_contents(container.held, now):
+                if isinstance(now, Fixed):
+                    refuse_change(container.object, container.path)
                 found[key] = now
         return found
 
@@ -104,79 +117,11 @@ class Heap:
             container.hold(container.held)
 
 
-def _contents(value: Any) -> Any:
-    """A copy of what a container holds; None for anything that is none."""
-    kind = type(value)
-    if kind in PLAIN:
-        return None
-    if isinstance(value, (list, dict)):
-        return list(value) if isinstance(value, list) else dict(value)
-    if isinstance(value, (deque, set)):
-        return value.copy()
-    if isinstance(value, types.CellType):
-        try:
-            return {"": value.cell_contents}
-        except ValueError:
-            return {}
-    return attributes_of(value)
-
-
-def _refill(value: Any, contents: Any) -> None:
-    if isinstance(value, list):
-        value[:] = contents
-    elif isinstance(value, deque):
-        value.clear()
-        value.extend(contents)
-    elif isinstance(value, (dict, set)):
-        value.clear()
-        value.update(contents)
-    elif isinstance(value, types.CellType):
-        if contents:
-            value.cell_contents = contents[""]
-        else:
-            del value.cell_contents
-    else:
-        store = vars(value)
-        store.clear()
-        store.update(contents)
-
-
-def _same_contents(a: Any, b: Any) -> bool:
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
-    if isinstance(a, set):
-        return bool(a == b)
-    return len(a) == len(b) and all(map(same, a, b))
-
-
-def _inside(value: Any, held: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """What a value leads to, with how an error calls it."""
-    if isinstance(value, (list, tuple, deque)):
-        if not PLAIN.issuperset(map(type, value)):
-            yield from ((v, f"{path}[{i}]") for i, v in enumerate(value))
-    elif isinstance(value, dict):
-        yield from ((v, f"{path}[{k!r}]") for k, v in value.items())
-    elif isinstance(value, types.CellType):
-        yield from ((v, path) for v in held.values())
-    elif isinstance(held, dict):
-        yield from ((v, f"{path}.{n}") for n, v in held.items())
-    elif isinstance(value, types.FunctionType):
-        names = value.__code__.co_freevars
-        for name, cell in zip(names, value.__closure__ or (), strict=True):
-            if not name.startswith(HIDDEN):
-                yield cell, name
-        yield from ((v, name) for name, v in zip(("default",) * 99, value.__defaults__ or (), strict=False))
-    elif isinstance(value, types.MethodType):
-        yield value.__self__, f"{path}.__self__"
-    elif callable(getattr(value, "func", None)) and hasattr(value, "args"):  # functools.partial
-        yield from ((v, path) for v in (value.func, value.args, value.keywords))
-
-
 def _is_of(cell: types.CellType, name: str, frame: FrameType) -> bool:
     """Whether a cell is that of a frame's own variable."""
-    held = _contents(cell)
+    held = contents_of(cell)
     mark = object()
     cell.cell_contents = mark
     found = frame.f_locals.get(name) is mark
-    _refill(cell, held)
+    refill(cell, held)
     return found

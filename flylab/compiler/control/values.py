@@ -7,9 +7,10 @@ again. What is the same on both paths stays as it is, known or not.
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ from flylab.expr.emit import mlir_type, op
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
 from flylab.expr.span import LEAST, MOST, Span
+from flylab.expr.storage import Peeked, Storage
+from flylab.expr.struct_layout import name_of_kind
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
 from flylab.expr.views import get_iter, make_layout, make_view
@@ -34,6 +37,9 @@ OPAQUE = frozenset({"flylab", "numpy", "torch", "mlir", "enum"})
 """Packages whose objects are one thing each."""
 HEAP_TYPE = 1 << 9
 """The flag (Py_TPFLAGS_HEAPTYPE) of classes written in Python, which `exec` may have left without a module."""
+
+HEAP_TYPE = 1 << 9
+"""The flag of a class that a `class` statement made."""
 
 
 class _Nothing:
@@ -49,9 +55,10 @@ NOTHING = _Nothing()
 class Mismatch(Exception):
     """Two values that no one value can stand for: `path` leads to the part, `a` and `b` say what they are."""
 
-    def __init__(self, path: str, a: str, b: str):
+    def __init__(self, path: str, a: str, b: str, leaves: tuple[Any, Any] = (None, None)):
         super().__init__(path, a, b)
         self.path, self.a, self.b = path, a, b
+        self.leaves = leaves
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class Tree:
     parts: tuple[Any, ...]
     build: Callable[[list[Any]], Any]
     text: str
+    value: Any = None
+    """What it was taken apart of."""
 
 
 def apart(value: Any) -> Leaf | Tree:
@@ -89,6 +98,8 @@ def apart(value: Any) -> Leaf | Tree:
         return Leaf(value)
     if isinstance(value, Tensor):
         return _tensor(value)
+    if isinstance(value, (Storage, Peeked)):
+        return _place(value)
     if isinstance(value, LayoutValue) or (kind is Layout and not has_basis(value.stride)):
         modes = (apart(value.shape), apart(value.stride))
         return Tree("layout", (".shape", ".stride"), modes, lambda v: make_layout(*v), f"a layout {value}")
@@ -96,13 +107,13 @@ def apart(value: Any) -> Leaf | Tree:
         keys = tuple(f"[{i}]" for i in range(len(value)))
         build = getattr(kind, "_make", kind)
         text = f"a {kind.__name__} of {len(value)}"
-        return Tree((kind, len(value)), keys, tuple(map(apart, value)), build, text)
+        return Tree((kind, len(value)), keys, tuple(map(apart, value)), build, text, value)
     if isinstance(value, dict):
         names = tuple(value)
         parts = tuple(map(apart, value.values()))
         text = f"a dict with the keys {', '.join(map(repr, names))}"
         return Tree((kind, names), tuple(f"[{n!r}]" for n in names), parts,
-                    lambda v: _filled_dict(value, dict(zip(names, v, strict=True))), text)
+                    lambda v: _filled_dict(value, dict(zip(names, v, strict=True))), text, value)
     if hasattr(kind, "with_leaves"):  # a struct
         return Tree(kind, tuple(f".{n}" for n in value.leaf_names()), tuple(map(apart, value.leaves())),
                     value.with_leaves, f"a {kind.__name__}")
@@ -110,7 +121,7 @@ def apart(value: Any) -> Leaf | Tree:
     if attributes is not None:
         names = tuple(attributes)
         return Tree((kind, names), tuple(f".{n}" for n in names), tuple(map(apart, attributes.values())),
-                    lambda v: _filled_object(value, dict(zip(names, v, strict=True))), f"a {kind.__name__}")
+                    lambda v: _filled_object(value, dict(zip(names, v, strict=True))), f"a {kind.__name__}", value)
     return Leaf(value)
 
 
@@ -123,6 +134,16 @@ def _tensor(value: Tensor) -> Leaf | Tree:
                 lambda v: make_view(*v), f"a tensor {value.spec}")
 
 
+def _place(value: Storage | Peeked) -> Tree:
+    """A struct or array in memory: its pointer."""
+    storage = value._storage if isinstance(value, Peeked) else value
+    kind, pointer = storage._kind, storage._bytes
+    spec = pointer.spec
+    return Tree((type(value), kind, spec.space), (" (its pointer)",), (Leaf(pointer),),
+                lambda v: Storage(kind, v[0]) if value is storage else Peeked(Storage(kind, v[0])),
+                f"a {name_of_kind(kind)} in {spec.space} memory")
+
+
 def _filled_dict(like: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
     made = copy.copy(like)
     made.update(items)
@@ -131,20 +152,41 @@ def _filled_dict(like: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:
 
 def _filled_object(like: Any, attributes: dict[str, Any]) -> Any:
     made = copy.copy(like)
-    for name, value in attributes.items():
-        object.__setattr__(made, name, value)
+    set_attributes(made, attributes)
     return made
+
+
+def set_attributes(value: Any, attributes: dict[str, Any], gone: Iterable[str] = ()) -> None:
+    """Set attributes past any `__setattr__` of the class's, and delete others."""
+    kind: Any = type if isinstance(value, type) else object
+    for name, each in attributes.items():
+        kind.__setattr__(value, name, each)
+    for name in gone:
+        kind.__delattr__(value, name)
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
     """The attributes of an object of a user's class, which control flow carries; None for anything else."""
     kind = type(value)
-    if isinstance(value, (type, types.ModuleType, types.FunctionType)) or not hasattr(value, "__dict__"):
-        return None
     if kind is types.SimpleNamespace:
         return dict(vars(value))
-    is_plain = kind.__flags__ & HEAP_TYPE and kind.__module__.split(".")[0] not in OPAQUE
-    return dict(vars(value)) if is_plain and is_users(kind) else None
+    if isinstance(value, (type, types.ModuleType, types.FunctionType)) or not _is_carried(kind):
+        return None
+    slots = _slots_of(kind)  # type: ignore[arg-type]
+    found = {n: getattr(value, n) for n in slots if hasattr(value, n)}
+    return found | vars(value) if hasattr(value, "__dict__") else found if slots else None
+
+
+def _is_carried(kind: type) -> bool:
+    """Whether it is a class that the user wrote in Python, wherever: `exec` gives it the module `builtins`."""
+    made = kind.__flags__ & HEAP_TYPE if kind.__module__ == "builtins" else kind.__module__.split(".")[0] not in OPAQUE
+    return bool(made) and is_users(kind)
+
+
+@functools.cache
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """The names of the slots of a class and its bases."""
+    return tuple(n for k in kind.__mro__ for n, v in vars(k).items() if isinstance(v, types.MemberDescriptorType))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -197,30 +239,44 @@ class Slot:
         return found if self.bounds is None else found.with_facts(self.bounds, self.divisor)
 
 
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """A new container that stands for one of others, whichever path was taken."""
+
+    made: Any
+    originals: tuple[Any, ...]
+
+
 @dataclass(frozen=True)
 class Joined:
     """What stands for several values of one form: slots, fixed values, and how they are put together."""
 
     slots: list[Slot]
-    build: Callable[[Iterator[Any]], Any]
+    build: Callable[[Iterator[Any], list[Copy]], Any]
     take: Callable[[Any, str], list[Any]]
     """The leaves of another tree of this form, one for each slot; raises `Mismatch`."""
 
-    def rebuilt(self, values: Iterator[Any]) -> Any:
-        """The value, of MLIR values for its slots."""
-        return self.build(values)
+    def rebuilt(self, values: Iterator[Any], copies: list[Copy]) -> Any:
+        """The value, of MLIR values for its slots; notes the containers that stand for others in `copies`."""
+        return self.build(values, copies)
 
 
-def join(a: Leaf | Tree, b: Leaf | Tree, path: str = "", facts: bool = True) -> Joined:
-    """What stands for both of two values; raises `Mismatch` where nothing can. With `facts`, what is known of both."""
+def join(a: Leaf | Tree, b: Leaf | Tree, path: str = "", facts: bool = True, old: Collection[int] = ()) -> Joined:
+    """What stands for both of two values; raises `Mismatch` where nothing can. With `facts`, what is known of both.
+
+    `old` are the ids of the containers that were there before: beside nothing at all, such a one stays itself.
+    """
     if isinstance(a, Leaf) and isinstance(b, Leaf) and same(a.value, b.value):
         return fixed(a.value)
     if isinstance(a, Leaf) and a.value is NOTHING:
-        return widen(b)
+        return widen(b, old)
     if isinstance(b, Leaf) and b.value is NOTHING:
-        return widen(a)
+        return widen(a, old)
     if isinstance(a, Tree) and isinstance(b, Tree) and a.form == b.form:
-        return _together(a, [join(x, y, path + k, facts) for x, y, k in zip(a.parts, b.parts, a.keys, strict=True)])
+        if a.value is not None and a.value is b.value:  # what changed in it is merged in its own place
+            return fixed(a.value)
+        parts = [join(x, y, path + k, facts, old) for x, y, k in zip(a.parts, b.parts, a.keys, strict=True)]
+        return _together(a, parts, a.value, b.value)
     if isinstance(a, Tree) or isinstance(b, Tree):
         raise Mismatch(path, describe(a), describe(b))
     kind = _common(a.value, b.value, path)
@@ -233,12 +289,14 @@ def join(a: Leaf | Tree, b: Leaf | Tree, path: str = "", facts: bool = True) -> 
     return _slot(Slot(kind, (min(low, least), max(high, most)), math.gcd(divisor_of(x), divisor_of(y))))
 
 
-def widen(tree: Leaf | Tree) -> Joined:
-    """What stands for any value of this form: every number, vector and pointer in it may change."""
+def widen(tree: Leaf | Tree, old: Collection[int] = ()) -> Joined:
+    """What stands for any value of this form: every number, vector and pointer in it may change, but not in `old`."""
     if isinstance(tree, Tree):
+        if id(tree.value) in old:
+            return fixed(tree.value)
         if tree.form == "layout":
             return fixed_tree(tree)
-        return _together(tree, [widen(part) for part in tree.parts])
+        return _together(tree, [widen(part, old) for part in tree.parts], tree.value)
     kind = kind_of(tree.value)
     return fixed(tree.value) if kind is None else _slot(Slot(kind))
 
@@ -247,11 +305,11 @@ def fixed(value: Any) -> Joined:
     """A value that is the same on all paths."""
 
     def take(other: Any, path: str) -> list[Any]:
-        if isinstance(other, Leaf) and (same(value, other.value) or other.value is NOTHING):
+        if other.value is value or isinstance(other, Leaf) and (same(value, other.value) or other.value is NOTHING):
             return []
         raise Mismatch(path, describe(value), describe(other))
 
-    return Joined([], lambda values: value, take)
+    return Joined([], lambda values, copies: value, take)
 
 
 def fixed_tree(tree: Tree) -> Joined:
@@ -260,10 +318,17 @@ def fixed_tree(tree: Tree) -> Joined:
 
 
 def _slot(slot: Slot) -> Joined:
-    return Joined([slot], lambda values: slot.made(next(values)), lambda tree, path: [_fitting(tree, slot.kind, path)])
+    return Joined([slot], lambda values, copies: slot.made(next(values)),
+                  lambda tree, path: [_fitting(tree, slot.kind, path)])
 
 
-def _together(tree: Tree, parts: list[Joined]) -> Joined:
+def _together(tree: Tree, parts: list[Joined], *originals: Any) -> Joined:
+    def build(values: Iterator[Any], copies: list[Copy]) -> Any:
+        made = tree.build([part.build(values, copies) for part in parts])
+        if originals and tree.value is not None and not isinstance(made, tuple):
+            copies.append(Copy(made, originals))
+        return made
+
     def take(other: Any, path: str) -> list[Any]:
         if isinstance(other, Leaf) and other.value is NOTHING:
             return [NOTHING for part in parts for _ in part.slots]
@@ -272,8 +337,7 @@ def _together(tree: Tree, parts: list[Joined]) -> Joined:
         return [leaf for part, inner, key in zip(parts, other.parts, tree.keys, strict=True)
                 for leaf in part.take(inner, path + key)]
 
-    return Joined([s for part in parts for s in part.slots],
-                  lambda values: tree.build([part.build(values) for part in parts]), take)
+    return Joined([s for part in parts for s in part.slots], build, take)
 
 
 def kind_of(value: Any, beside: Any = None) -> Kind | None:
@@ -307,7 +371,7 @@ def _common(a: Any, b: Any, path: str) -> Kind:
     wide = [k for k in kinds if k is not None and k.numeric is not None]
     if len(wide) == 2 and all(type(v) is int for v in (a, b)):  # one of them does not fit 32 bits
         return wide[0] if wide[0].numeric is CLASSES["Int64"] else wide[1]
-    raise Mismatch(path, describe(a), describe(b))
+    raise Mismatch(path, describe(a), describe(b), (a, b))
 
 
 def _fitting(tree: Any, kind: Kind, path: str) -> Any:

@@ -174,6 +174,7 @@ class Exits:
         if isinstance(node, ast.For) and ast.Break in kinds:
             # The target keeps its value where the loop was left.
             item = f"__item_{loop.number}__"
+            node.kept = node.target.id if isinstance(node.target, ast.Name) else None  # type: ignore[attr-defined]
             body = [*placed([ast.Assign([node.target], load(item))], node.target), *body]
             node.target = ast.copy_location(ast.Name(item, ast.Store()), node.target)
         if ast.Continue in kinds:

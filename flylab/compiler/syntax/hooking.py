@@ -50,6 +50,8 @@ class Site:
     lines: dict[str, tuple[int | None, int | None]] | None = None
     """The lines that bind each name: the last one before, and the last one inside."""
     has_else: bool = False
+    target: str | None = None
+    """Of a `for` with a `break`: its variable, which is assigned in the body."""
 
     @property
     def what(self) -> str:
@@ -161,7 +163,8 @@ class Hooking(ast.NodeTransformer):
         after, head = self.liveness.after.get(node, frozenset()), self.liveness.head.get(node, frozenset())
         inner = tuple(n for n in names if n not in targets)
         self.sites.append(Site(kind, first, names, after & written, head & written, inner,
-                               getattr(node, "stops", ()), getattr(node, "guards", ()), lines, has_else))
+                               getattr(node, "stops", ()), getattr(node, "guards", ()), lines, has_else,
+                               getattr(node, "kept", None)))
         return len(self.sites) - 1
 
     def _last(self, name: str, first: int, last: int) -> int | None:
