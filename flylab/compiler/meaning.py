@@ -116,6 +116,8 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     if isinstance(value, Numeric) and value.is_static:
         return kind, exact(value.value)
     key: Any = Same(value)
+    if kind is types.FunctionType:  # IPython's autoreload gives it other code
+        key = key, Same(value.__code__)
     inside = contents(value)
     if inside is not None and id(value) not in path and len(path) < MAX_NESTING:
         deeper = path | {id(value)}

@@ -56,6 +56,8 @@ def read(function: Callable[..., Any]) -> Source:
     """
     code = function.__code__
     shared = code.co_filename in SHARED
+    if not shared:
+        linecache.checkcache(code.co_filename)  # a module that was edited and loaded again
     lines = timed_cell(code) if shared else linecache.getlines(code.co_filename, function.__globals__)
     first = code.co_firstlineno
     if first > len(lines):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.compiler.meaning import meaning
 from flylab.compiler.users import exact
-from tests.samples import cell
+from tests.samples import cell, kernel_of
 
 A = np.zeros(64, np.float32)
 
@@ -254,3 +256,30 @@ def test_exact() -> None:
     nan = float("nan")
     assert exact(nan) == exact(float("nan"))
     assert exact("1") != exact(1) and meaning((1, (2,))) == meaning((1, (2,)))
+
+
+def test_a_module_that_was_edited_and_loaded_again(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its text is read anew; also where IPython's autoreload only gives the old function new code."""
+    text = "def rule(x):\n    if x > 3:\n        return x * 2.0\n    return x\n"
+    file = tmp_path / "edited_rules.py"
+    file.write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    rules = importlib.import_module("edited_rules")
+    old = rules.rule
+    names = kernel_of("A[fx.thread_idx.x] = rule(A[fx.thread_idx.x])")
+    names["rule"] = old
+
+    def found() -> float:
+        a = np.full(64, 5, np.float32)
+        names["launch"](a)
+        return float(a[0])
+
+    assert found() == 10
+    for factor, reloads_in_place in ((30.0, False), (40.5, True)):
+        file.write_text(text.replace("2.0", str(factor)))
+        importlib.reload(rules)
+        if reloads_in_place:
+            old.__code__ = rules.rule.__code__
+        names["rule"] = old if reloads_in_place else rules.rule
+        assert found() == 5 * factor
