@@ -21,7 +21,7 @@ SHOWN_BY = "viz.pipeline(vector_add)"
 def run(path):
     """Execute a notebook from top to bottom in a fresh kernel, and write it back with its outputs."""
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=600, kernel_name="python3", coalesce_streams=True).execute()
     notebook.metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
                          "language_info": {"name": "python"}}
     for cell in notebook.cells:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from flylab.codegen.isa import Isa
+from flylab.codegen.signed_zeros import keep_zero_minus
 from flylab.codegen.strings import files_of
 from flylab.errors import CompileError, ToolchainError
 from flylab.passes.recording import lines_of
@@ -22,6 +23,9 @@ def _llvm() -> Any:
         import llvmlite.binding as llvm
     except ImportError as error:
         raise ToolchainError(f"llvmlite cannot be imported ({error})", hint="pip install llvmlite") from error
+    # LLVM 22's VectorCombine ends the process on shuffles of vectors of one element (an assertion in
+    # foldShuffleToIdentity), which an access of one element beside a vector gives.
+    llvm.set_option("flylab", "-disable-vector-combine")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm
@@ -70,6 +74,10 @@ def optimise(llvm_ir: str, target: Target, opt_level: int = 2) -> Optimised:
     module.triple = TRIPLE
     builder = llvm.create_pass_builder(_machine(target, opt_level), llvm.PipelineTuningOptions(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
+    found = str(module)
+    kept = keep_zero_minus(found)
+    if kept != found:
+        module = llvm.parse_assembly(kept)
     return Optimised(bytes(module.as_bitcode()), target, opt_level)
 
 

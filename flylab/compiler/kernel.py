@@ -52,7 +52,7 @@ class TracedFunction(Inspectable):
     def rewritten(self) -> rewriting.Rewritten:
         """The function with its control flow sent through flylab."""
         if self._rewritten is None:
-            self._rewritten = rewriting.rewrite(self.source)
+            self._rewritten = rewriting.rewrite(self.source, self.function)  # type: ignore[arg-type]
         return self._rewritten
 
     def run(self, arguments: dict[str, Any]) -> Any:

@@ -22,7 +22,7 @@ from flylab.compiler.control.hooks import Hooks
 from flylab.compiler.source import Source, read
 from flylab.compiler.syntax.exits import HOOK
 from flylab.compiler.syntax.hooking import Hooking, Site
-from flylab.compiler.syntax.names import fill_locations, inside, mark_comprehensions, walk
+from flylab.compiler.syntax.names import fill_locations, inside, mark_comprehensions, name_targets, walk
 from flylab.compiler.users import is_library
 from flylab.errors import TraceError
 from flylab.expr.helpers import REWRITTEN, UNREAD
@@ -61,7 +61,7 @@ class Rewritten:
         return self.text
 
 
-def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
+def rewrite(source: Source, function: types.FunctionType, is_traced: bool = True) -> Rewritten:
     """The function with its control flow sent through the hooks, and its decorators taken off.
 
     `is_traced` says that it is a kernel or launcher, which is no generator. Raises `NotSupportedError` for a kind of
@@ -70,10 +70,13 @@ def rewrite(source: Source, is_traced: bool = True) -> Rewritten:
     try:
         tree = source.parse()
         tree.decorator_list = []
-        mark_comprehensions(walk(tree))
+        nodes = list(walk(tree))
+        mark_comprehensions(nodes)
+        name_targets(nodes)
         first = _first_return(tree, source)
         sites: list[Site] = []
-        Hooking(source, count(1), sites, is_generator=not is_traced).function(tree)
+        free = frozenset(function.__code__.co_freevars)
+        Hooking(source, count(1), sites, function.__globals__, not is_traced, free).function(tree)
     except RecursionError:
         raise TraceError(
             f"an expression of '{source.name}' is nested too deeply for Python",
@@ -190,7 +193,7 @@ def _code_of(function: types.FunctionType) -> Code | None:
             except TraceError as error:
                 UNREAD[id(original)] = original, error.message
             else:
-                _codes[id(original)] = original, compiled(rewrite(source, is_traced=False), function)
+                _codes[id(original)] = original, compiled(rewrite(source, function, is_traced=False), function)
     return _codes[id(original)][1]
 
 

@@ -99,6 +99,8 @@ def binary(
         return _shift(name, a, b, dtype, lanes, right or integer_range(dtype))
     if name in ("floordiv", "floormod"):
         return _floor(name, a, b, dtype, lanes)
+    if symbol in ("maxnum", "minnum") and dtype.name == "BFloat16":
+        return _other_than_nan(name, a, b, dtype, lanes)
     return op(name, [a, b], mlir_type(dtype, lanes), attributes() if dtype.is_float else None)
 
 
@@ -164,6 +166,16 @@ def _floor(name: str, a: Any, b: Any, dtype: DType, lanes: int) -> Any:
     quotient = op("arith.divsi", [a, b], kind)
     lower = op("arith.subi", [quotient, constant(1, dtype, lanes)], kind)
     return select(adjust, lower, quotient, dtype, lanes)
+
+
+def _other_than_nan(name: str, a: Any, b: Any, dtype: DType, lanes: int) -> Any:
+    """The larger or smaller of two BFloat16s, or the one that is no NaN.
+
+    LLVM widens them to Float32 without quieting a signalling NaN, for which the hardware's instruction then gives NaN.
+    """
+    chosen = op(name, [a, b], mlir_type(dtype, lanes), attributes())
+    chosen = select(compare("!=", b, b, dtype, lanes), a, chosen, dtype, lanes)
+    return select(compare("!=", a, a, dtype, lanes), b, chosen, dtype, lanes)
 
 
 def compare(symbol: str, a: Any, b: Any, dtype: DType, lanes: int = 0) -> Any:

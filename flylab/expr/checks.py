@@ -7,6 +7,7 @@ from typing import Any
 from flylab.dtypes import BOOL
 from flylab.errors import Check, TraceError
 from flylab.expr.emit import fly, require_trace
+from flylab.expr.lines import is_unfinished
 from flylab.expr.location import name_of
 from flylab.expr.numeric import as_numeric, compare
 from flylab.expr.state import active
@@ -29,11 +30,16 @@ def device_check(condition: Any, message: str, hint: str | None = None) -> None:
             f"a check of {name_of(condition, 'a vector')}, which has {condition.numel} conditions",
             hint="check each element: for c in v: assert c",
         )
+    if is_unfinished(message):
+        raise TraceError(
+            f"a check whose text shows numbers of the device: {message!r}",
+            hint="the text is one for all threads: leave them out, and print them before: fx.printf(\"x = {}\", x)",
+        )
     given = as_numeric(condition)
     if given.is_static:
         if given.value:
             return
-        if not _in_region():
+        if not in_region():
             raise TraceError(message, hint=hint)
     require_trace("a check on the device")
     truth = given if given.dtype.kind == BOOL else compare("!=", given, 0)
@@ -42,7 +48,7 @@ def device_check(condition: Any, message: str, hint: str | None = None) -> None:
     fly("check", [truth.ir_value()], number=len(checks) - 1, message=message)
 
 
-def _in_region() -> bool:
+def in_region() -> bool:
     """True inside of a runtime branch or loop of the function that is traced."""
     from mlir import ir
 

@@ -42,7 +42,7 @@ def const_expr(x: Any) -> Any:
         if not x.is_static:
             raise TraceError(
                 f"const_expr: {name_of(x, 'the value')} is only known on the device",
-                hint="use it in a runtime choice: cond.select(a, b)",
+                hint="leave const_expr out: a plain `if` is then decided on the device",
             )
         return x.value
     return x

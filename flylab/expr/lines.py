@@ -21,6 +21,17 @@ from flylab.expr.words import BITS, word_count
 # Of a format specification: what makes it say itself how many digits of a float are shown.
 _DIGITS = re.compile(r"\.\d+|[a-zA-Z%]$")
 _LONGEST = 9999
+# The text of a number that only the device knows.
+_UNKNOWN = re.compile(r"\b(?:U?[Ii]nt\d+|B?[Ff]loat\w+|Boolean|Index)\(\?\)|\bVector\(\w+ x ")
+
+
+def is_unfinished(text: str) -> bool:
+    """Whether a text was made of numbers that only the device knows: it shows no value in their places.
+
+    >>> is_unfinished("too big: Int32(?)"), is_unfinished("too big: 3")
+    (True, False)
+    """
+    return _UNKNOWN.search(text) is not None
 
 
 def shortest(value: float, dtype: DType) -> str:

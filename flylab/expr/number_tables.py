@@ -18,8 +18,8 @@ HEAD = """# Numbers
 The number formats of a kernel, what an operation on two of them gives, and how one becomes another. The tables are
 written by `python -m flylab.expr.number_tables` from the data that tracing uses; a test compares this page with it.
 
-A number known while tracing and one of the device follow the same rules, bit for bit. Vectors follow those of their
-elements.
+A number known while tracing and one of the device follow the same rules, bit for bit but for the sign and the other
+bits of a NaN. Vectors follow those of their elements.
 """
 
 FORMATS = """## Formats

@@ -16,26 +16,27 @@ from flylab.errors import TraceError
 from flylab.expr.emit import fly, mlir_type, op
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
-from flylab.expr.lines import Field, Line, check_spec, shown
+from flylab.expr.lines import Field, Line, check_spec, is_unfinished, shown
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, is_mlir_value
 from flylab.expr.promotion import plain
 from flylab.expr.state import active
+from flylab.expr.struct_values import Struct, Union
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
 from flylab.expr.words import words_of
 
-# C's conversions, and the text of a number that only the device knows.
+# C's conversions, and those that are no part of a text such as 50%done.
 _PERCENT = re.compile(r"%[-+#0]*\d*(?:\.\d+)?(?:hh|ll|[hlzjt])?[diouxXeEfFgGaAcsp]")
-_UNKNOWN = re.compile(r"\b(?:U?[Ii]nt\d+|B?[Ff]loat\w+|Boolean|Index)\(\?\)|\bVector\(\w+ x ")
+_CONVERSION = re.compile(rf"(?<![\w%}}]){_PERCENT.pattern}(?!\w)")
 
 
-def printf(*args: Any, format_str: str = "") -> None:
+def printf(*args: Any, format_str: str = "", **named: Any) -> None:
     """Print a line for each thread that comes here: `fx.printf("tid={} val={:.3f}", tid, val)`.
 
     The text is a format of Python's: `{}`, or numbered `{0}`, with a specification for numbers, `{:>8}`, `{:.3f}`,
-    `{:x}`; `{{` is a brace. A value is a number of any format, a Vector, tuple, list, layout, a pointer (its address),
-    or anything that Python knows while tracing; the specification holds for each number in it. A newline is added
+    `{:x}`; `{{` is a brace. A value is a number of any format, a Vector, tuple, list, struct, layout, a pointer (its
+    address), or anything that Python knows while tracing; the specification holds for each number in it. A newline is added
     where there is none. In a launcher the line is printed at each launch; outside of both, at once. Without a text the
     values are printed with blanks between them. Lines come out after the kernel, in `sys.stdout` of the launching
     thread, by block, then thread, x fastest.
@@ -46,6 +47,10 @@ def printf(*args: Any, format_str: str = "") -> None:
     Raises `TraceError` where the numbers of `{}` and of values differ, for a specification that does not fit, and for a
     value that cannot be shown.
     """
+    if named:
+        name = next(iter(named))
+        raise TraceError(f"printf(..., {name}=...): its values have no names",
+                         hint=f'write {{}} for {{{name}}}, and pass the values in order: fx.printf("x = {{}}", x)')
     text, values = _arguments(args, format_str)
     line, words = Line(), []
     for literal, index, spec in _parsed(text, len(values)):
@@ -73,7 +78,7 @@ def _arguments(args: tuple[Any, ...], format_str: str) -> tuple[str, list[Any]]:
         text = " ".join("{}" for _ in values)
     if not isinstance(text, str) or not (args or text):
         raise TraceError(f"printf of {'nothing' if not text else repr(text)}", hint='write fx.printf("x = {}", x)')
-    if _UNKNOWN.search(text):
+    if is_unfinished(text):
         raise TraceError(f"printf of a text that is finished already: {text!r}",
                          hint='no f-string and no str(): fx.printf("x = {}", x) shows the number of each thread')
     return text, values
@@ -104,6 +109,9 @@ def _parsed(text: str, count: int) -> list[tuple[str, int | None, str]]:
 def _check_count(text: str, numbers: list[int], count: int) -> None:
     asked = len(set(numbers))
     if set(numbers) == set(range(count)):
+        if found := _CONVERSION.findall(text):
+            raise TraceError(f"printf's format has a {found[0]} of C's: {text!r}",
+                             hint=f'write {{}} in its place and pass a value; "{found[0]}" itself is a value for a {{}}')
         return
     found = _PERCENT.findall(text)
     hint = "give one value for each {}; a brace is written {{ or }}"
@@ -138,7 +146,10 @@ def _show(line: Line, value: Any, spec: str, inside: bool = False) -> list[Any]:
     if isinstance(value, tuple):
         return _show_all(line, value, spec, "(", ",)" if len(value) == 1 else ")")
     if isinstance(value, dict):
-        return _show_dict(line, value, spec)
+        return _show_fields(line, [(f"{key!r}: ", each) for key, each in value.items()], spec, "{", "}")
+    if isinstance(value, Struct) and not isinstance(value, Union):
+        fields = [(f"{name}=", getattr(value, name)) for name in type(value).fields]
+        return _show_fields(line, fields, spec, f"{type(value).__name__}(", ")")
     line.say(_known(value, spec, inside))
     return []
 
@@ -153,13 +164,13 @@ def _show_all(line: Line, values: Iterable[Any], spec: str, opening: str, closin
     return words
 
 
-def _show_dict(line: Line, values: dict[Any, Any], spec: str) -> list[Any]:
+def _show_fields(line: Line, values: list[tuple[str, Any]], spec: str, opening: str, closing: str) -> list[Any]:
     words: list[Any] = []
-    line.say("{")
-    for number, (key, each) in enumerate(values.items()):
-        line.say(f"{', ' if number else ''}{key!r}: ")
+    line.say(opening)
+    for number, (name, each) in enumerate(values):
+        line.say(f"{', ' if number else ''}{name}")
         words += _show(line, each, spec, inside=True)
-    line.say("}")
+    line.say(closing)
     return words
 
 
@@ -197,7 +208,7 @@ def _known(value: Any, spec: str, inside: bool) -> str:
     except (TypeError, ValueError) as error:
         raise TraceError(f"printf shows {value!r} by {{:{spec}}}: {error}",
                          hint="use a specification that Python has for it") from None
-    if _UNKNOWN.search(text) and not isinstance(value, str):
+    if is_unfinished(text) and not isinstance(value, str):
         raise TraceError(f"printf of a {type(value).__name__} that holds numbers of the device: {text}",
                          hint="print these numbers: pass them, or a tuple of them")
     return text

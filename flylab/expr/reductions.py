@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import enum
+import functools
 from typing import TYPE_CHECKING, Any
 
 from flylab.dtypes import BOOL, FLOAT, UINT
 from flylab.errors import TraceError
 from flylab.expr import arithmetic
 from flylab.expr.emit import constant, mlir_type, op
-from flylab.expr.fastmath import attributes
+from flylab.expr.fastmath import attributes, within
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES
+from flylab.expr.numeric import CLASSES, binary
 
 if TYPE_CHECKING:
     from flylab.expr.vector import Vector
@@ -61,6 +62,9 @@ def reduced(vector: Vector, by: Any, fastmath: Any = None) -> Any:
     if not name:
         raise arithmetic.refuse(symbol, dtype)
     arithmetic.require_arithmetic(dtype)
+    if dtype.name == "BFloat16" and symbol in ("maxnum", "minnum"):  # of which arithmetic.binary takes care
+        with within(fastmath):
+            return functools.reduce(functools.partial(binary, symbol), vector)
     operands = [vector.value]
     if dtype.is_float and symbol in START:
         operands.append(constant(START[symbol], dtype))

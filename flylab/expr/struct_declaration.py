@@ -12,7 +12,7 @@ from flylab.expr.struct_layout import BYTES, MISSING, Field, Laid, checked_align
 from flylab.expr.struct_values import Alternative, Member, Union, converted
 from flylab.places import here
 
-RESERVED = frozenset("leaves with_leaves replace peek poke ptr view load".split())
+RESERVED = frozenset("leaves leaf_names with_leaves replace peek poke ptr view load".split())
 """What structs and their storage answer to by themselves."""
 
 

@@ -142,6 +142,10 @@ class Struct(metaclass=StructType):
         """The numbers and vectors that it holds, in the order of the fields."""
         return [leaf for name in type(self).stored for leaf in leaves_of(getattr(self, name))]
 
+    def leaf_names(self) -> list[str]:
+        """Where each of `leaves()` is: `x`, `corner.y`, `weights[2]`."""
+        return [path for name in type(self).stored for path in names_of(getattr(self, name), name)]
+
     def with_leaves(self: S, leaves: Iterable[Any]) -> S:
         """An object of the same type that holds these numbers and vectors, as `leaves()` gives them."""
         rest = iter(leaves)
@@ -331,6 +335,15 @@ def leaves_of(value: Any) -> list[Any]:
     if isinstance(value, Elements):
         return [leaf for each in value for leaf in leaves_of(each)]
     return [value]
+
+
+def names_of(value: Any, name: str) -> list[str]:
+    """The names of the `leaves_of` the value of a field of this name."""
+    if isinstance(value, Struct):
+        return [f"{name}.{path}" for path in value.leaf_names()]
+    if isinstance(value, Elements):
+        return [path for i, each in enumerate(value) for path in names_of(each, f"{name}[{i}]")]
+    return [name]
 
 
 def like(value: Any, leaves: Iterator[Any], kind: Any = None) -> Any:

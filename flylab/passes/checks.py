@@ -18,8 +18,8 @@ LANES = 64
 
 
 def is_of_launcher(op: Any) -> bool:
-    """True for a check of a launcher, which the host makes: see `flylab.passes.host`."""
-    if op.name != "fly.check":
+    """True for a check or a printf of a launcher, which the host makes: see `flylab.passes.host`."""
+    if op.name not in ("fly.check", "fly.printf"):
         return False
     while op.name not in ("func.func", "gpu.func"):
         op = op.parent

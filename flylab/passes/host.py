@@ -296,7 +296,9 @@ def _constant(op: Any) -> str:
     value = op.attributes["value"]
     if isinstance(value, ir.FloatAttr):
         return f"float('{value.value!r}')"
-    return str(wrap(int(value.value), _bits(op.results[0])))
+    bits = _bits(op.results[0])
+    # MLIR ends the process where it is asked for a value that 64 bits do not hold.
+    return str(wrap(int(value.value) if bits <= 64 else int(str(value).split()[0]), bits))
 
 
 def _expression(op: Any, inputs: list[str]) -> str:

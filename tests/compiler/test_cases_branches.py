@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.compiler.threads import agree, each_program, line_of, refused
+from flylab.errors import FlylabError
+from tests.compiler.threads import agree, by_device, each_program, line_of, refused
 
 HELPERS = """
 def below(a, b):
@@ -131,3 +132,59 @@ def test_l14_choices_evaluate_what_python_evaluates(head: str, body: str) -> Non
 @each_program("branches", "L16")
 def test_l16_a_helper_that_writes_what_is_around_it(head: str, body: str) -> None:
     agree(body, head)
+
+
+@each_program("branches", "L16 outside")
+def test_l16_a_helper_that_writes_what_is_outside_of_the_kernel(head: str, body: str) -> None:
+    """Right, or refused: never for every thread."""
+    try:
+        agree(body, head)
+    except FlylabError as error:
+        assert error.where is not None and error.hint
+
+
+@pytest.mark.parametrize("made, change, read", [
+    ("np.zeros(2, np.int64)", "x[0] += 1", "int(x[0])"),
+    ("bytearray(2)", "x[0] += 1", "x[0]"),
+    ("iter([1, 2, 3])", "next(x)", "next(x)"),
+])
+def test_l03_what_cannot_be_merged_is_refused(made: str, change: str, read: str) -> None:
+    error = refused(f"x = {made}\nif t < n:\n    {change}\nR[t] = {read}", "import numpy as np")
+    assert error.hint and error.where is not None
+
+
+def test_l03_a_struct_is_merged_and_carried_field_by_field() -> None:
+    head = """
+        @fx.struct
+        class Row:
+            sums: fx.Array[fx.Int32, 2]
+            last: fx.Int32
+
+        @fx.struct
+        class Pair:
+            rows: fx.Array[Row, 2]
+            at: fx.Int32 = 0
+    """
+    body = """
+        pair = Pair(rows=[Row(sums=[t, n], last=0), Row(sums=[n, t], last=0)])
+        for i in range(n):
+            first, second = pair.rows
+            pair = Pair(rows=[second, Row(sums=[first.sums[1] + i, first.sums[0]], last=i)], at=i)
+            if i > t:
+                break
+            pair.at += 100
+        R[t] = pair.rows[1].sums[0] * 1000 + pair.rows[0].last * 10 + pair.at
+    """
+
+    def expected(t: int, n: int) -> int:
+        rows, at = [([t, n], 0), ([n, t], 0)], 0
+        for i in range(n):
+            first, second = rows
+            rows, at = [second, ([first[0][1] + i, first[0][0]], i)], i
+            if i > t:
+                break
+            at += 100
+        return rows[1][0][0] * 1000 + rows[0][1] * 10 + at
+
+    for n, found in zip((0, 1, 7), by_device(body, head, bounds=(0, 1, 7)), strict=True):
+        assert found == [expected(t, n) for t in range(64)]

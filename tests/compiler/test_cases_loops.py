@@ -23,32 +23,32 @@ CHANGED = {
     "an integer and a float": (
         "acc = fx.Int32(0)  # 1\nfor i in range(n):\n    acc = acc + fx.Float32(1)  # 2\nR[t] = fx.Int32(acc)",
         "loop variable 'acc' starts as i32 (line {1}) but is f32 at the end of the body (line {2})",
-        "acc = fx.Float32(",
+        "start with acc = fx.Float32(...), or end the body with acc = fx.Int32(...)",
     ),
     "in a while": (
         "acc = fx.Int32(0)  # 1\nwhile acc < n:\n    acc = acc + fx.Float32(1)  # 2\nR[t] = 1",
         "loop variable 'acc' starts as i32 (line {1}) but is f32 at the end of the body (line {2})",
-        "acc = fx.Float32(",
+        "start with acc = fx.Float32(...), or end the body with acc = fx.Int32(...)",
     ),
     "augmented": (
         "acc = fx.Int32(0)  # 1\nfor i in range(n):\n    acc += X[i]  # 2\nR[t] = fx.Int32(acc)",
         "loop variable 'acc' starts as i32 (line {1}) but is f32 at the end of the body (line {2})",
-        "acc = fx.Float32(",
+        "start with acc = fx.Float32(...), or end the body with acc = fx.Int32(...)",
     ),
     "a float and an integer": (
         "acc = X[t]  # 1\nfor i in range(n):\n    acc = t  # 2\nR[t] = fx.Int32(acc)",
         "loop variable 'acc' starts as f32 (line {1}) but is i32 at the end of the body (line {2})",
-        "acc = fx.Float32(",
+        "start with acc = fx.Int32(...), or end the body with acc = fx.Float32(...)",
     ),
     "two widths": (
         "acc = t  # 1\nfor i in range(n):\n    acc = fx.Int64(i)  # 2\nR[t] = fx.Int32(acc)",
         "loop variable 'acc' starts as i32 (line {1}) but is i64 at the end of the body (line {2})",
-        "fx.Int64(",
+        "start with acc = fx.Int64(...), or end the body with acc = fx.Int32(...)",
     ),
     "in a nested loop": (
         "acc = t  # 1\nfor i in range(n):\n    for j in range(m):\n        acc = acc + X[j]  # 2\nR[t] = fx.Int32(acc)",
         "loop variable 'acc' starts as i32 (line {1}) but is f32 at the end of the body (line {2})",
-        "fx.Float32(",
+        "start with acc = fx.Float32(...)",
     ),
     "in an arm of the body": (
         "acc = t  # 1\nfor i in range(n):\n    if i > 3:  # 2\n        acc = X[i]\nR[t] = fx.Int32(acc)",
@@ -79,7 +79,7 @@ CHANGED = {
     ),
     "a part of a tuple": (
         "p = (t, t)  # 1\nfor i in range(n):\n    p = (t, X[i])  # 2\nR[t] = p[0]",
-        "loop variable 'p'[1] starts as i32 (line {1}) but is f32 at the end of the body (line {2})",
+        "loop variable 'p[1]' starts as i32 (line {1}) but is f32 at the end of the body (line {2})",
         "fx.Float32(",
     ),
     "None and a number": (
@@ -89,8 +89,8 @@ CHANGED = {
     ),
     "a state of init": (
         "for i, state in range(0, n, init=[fx.Int32(0)]):\n    x = state[0] + X[i]\n    results = yield [x]\nR[t] = 1",
-        "loop variable state[0] starts as i32 but is f32 at the end of the body",
-        "start with what it becomes",
+        "loop variable 'state[0]' starts as i32 but is f32 at the end of the body",
+        "start with state[0] = fx.Float32(...)",
     ),
     "states of another number": (
         "for i, state in range(0, n, init=[t, t]):\n    results = yield [state[0]]\nR[t] = 1",

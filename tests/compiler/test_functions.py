@@ -338,7 +338,8 @@ def test_rewriting_keeps_every_statement_and_its_line() -> None:
     assert lines["__loop_1__ = __flylab__.for_call(0, range_constexpr, 3)"] == 7
     assert "def f(a=lambda: 3):" in lines
     assert "return __flylab__.choose(x, lambda: __flylab__.callee(a)(), lambda: __flylab__.not_(a))" in str(rewritten)
-    assert str(rewrite(names["k"].source)) == str(rewritten), "rewriting changes nothing but its own copy"
+    again = rewrite(names["k"].source, names["k"].function)
+    assert str(again) == str(rewritten), "rewriting changes nothing but its own copy"
 
 
 def test_show_gives_each_word_and_refuses_others() -> None:

@@ -44,7 +44,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "Constexpr[int]",
     ),
     "range_constexpr step 0": ("for i in range_constexpr(0, 4, 0):\n    pass", 3, "must not be zero", "not 0"),
-    "const_expr of one": ("if fx.const_expr(fx.thread_idx.x < 3):\n    pass", 3, "const_expr", "select"),
+    "const_expr of one": ("if fx.const_expr(fx.thread_idx.x < 3):\n    pass", 3, "const_expr", "plain `if`"),
     "int of one": ("t = fx.thread_idx.x\nn = int(t)", 4, "'t' is only known on the device", "Constexpr"),
     "match": ("match 3:\n    case 3:\n        pass", 3, "`Match` statements", "assignments"),
     "returned value": ("x = 1\nif x:\n    return x", 5, "kernel 'k' returns a value", "tensors"),
@@ -473,3 +473,26 @@ def test_an_expression_that_python_cannot_nest() -> None:
     with pytest.raises(FlylabError, match="nested too deeply") as caught:
         compile_body("A[0] = A[1]" + " + 0.5" * 900)
     assert caught.value.where is not None and "range_constexpr" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("body", [
+    "xs = []\nfor i in range(A.shape[0]):\n    xs.append(i)",
+    "for i, (a, b) in range(0, 9, init=[fx.Int32(1)]):\n    (a,) = yield [a]",
+])
+def test_an_error_leaves_nothing_open(body: str) -> None:
+    """A context that stayed would abort the process when Python ends."""
+    from mlir import ir
+
+    with pytest.raises((TraceError, ValueError)):
+        compile_body(body)
+    assert ir.Context.current is None
+
+
+def test_an_error_where_arms_are_merged_leaves_no_insertion_point() -> None:
+    """Python would not end with one."""
+    from mlir import ir
+
+    with pytest.raises(TraceError, match="without an end"):
+        compile_body("t = fx.thread_idx.x\nx = [1]\nx.append(x)\nif t < 3:\n    x = [t, x]\nA[t] = x[0]")
+    with pytest.raises(ValueError):
+        ir.InsertionPoint.current  # noqa: B018

@@ -235,6 +235,39 @@ def test_known_to_be_false_but_perhaps_never_reached():
         names["launch"](np.zeros(64, np.int32), 61)
 
 
+def test_an_assert_that_is_false_is_for_the_threads_that_get_there():
+    """The last `else` of a machine of states, or a `while`: nobody else stops, and it is no error of tracing."""
+    launch = kernel_of("""
+        s = A[fx.thread_idx.x]
+        if s == 0:
+            A[fx.thread_idx.x] = 10
+        elif s == 1:
+            A[fx.thread_idx.x] = 11
+        else:
+            assert False, "no such state"
+        for i in range(s - 1):
+            assert 1 > 2
+    """)["launch"]
+    a = np.array([0, 1] * 32, np.int32)
+    launch(a)
+    assert a.tolist() == [10, 11] * 32
+    with pytest.raises(CheckFailed, match=r"no such state\n.*thread \(5, 0, 0\)") as caught:
+        launch(np.array([0, 1, 1, 0, 1, 7] * 11, np.int32)[:64])
+    assert caught.value.where is not None and caught.value.where.line == 9
+    with pytest.raises(AssertionError, match="^at once$") as raised:
+        kernel_of("assert False, 'at once'")["launch"](a)
+    assert type(raised.value) is AssertionError
+
+
+@pytest.mark.parametrize(
+    "text", ['f"too big: {t}"', '("too big", t)', 'f"too big: {fx.Vector.filled(2, t, fx.Int32)}"']
+)
+def test_a_text_of_numbers_of_the_device_is_refused(text):
+    with pytest.raises(TraceError, match="a check whose text shows numbers of the device: .*too big") as caught:
+        kernel_of(f"t = fx.thread_idx.x\nassert t < 2, {text}")["launch"](np.zeros(64, np.float32))
+    assert 'fx.printf("x = {}", x)' in (caught.value.hint or "") and caught.value.where.line == 4
+
+
 def test_outside_of_a_trace():
     device_check(1 < 2, "never said")
     with pytest.raises(TraceError, match="^said$"):

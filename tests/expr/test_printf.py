@@ -148,6 +148,10 @@ CASES = {
         'fx.printf("{}", fx.composition(fx.Swizzle(1, 0, 3), fx.make_layout((fx.assume(t + 8, div=8), 8), (8, 1))))',
         ["S<1,0,3> o 0 o (8,8):(8,1)"]),
     "ids": ('fx.printf("{} {}", fx.thread_idx, fx.block_dim)', ["(0, 0, 0) (64, 1, 1)"]),
+    "a struct": ('@fx.struct\nclass P:\n    a: fx.Int32\n    b: fx.Array[fx.Float32, 2]\n'
+                 'fx.printf("{} {:.2f}", P(a=t, b=v), (P(a=3, b=v).b,))', ["P(a=0, b=[1.0, 2.0]) ([1.00, 2.00],)"]),
+    "C's conversion inside of a word": ('fx.printf("{}%done 50%d {:.0%}", t, 0.5)', ["0%done 50%d 50%"]),
+    "C's conversion as a value": ('fx.printf("{} {}", "%d", t)', ["%d 0"]),
     "order of the program": ('for i in range_constexpr(3):\n    fx.printf("{}", t + i)', ["0", "1", "2"]),
 }
 
@@ -177,6 +181,8 @@ REFUSALS = {
     "one value too many": ('fx.printf("{}", t, t)', "asks for 1 value, and 2 are given", "a brace is written {{"),
     "%d with a value (L22)": ('fx.printf("tid=%d", t)', "asks for 0 values, and 1 is given", "{} in place of %d"),
     "%5.2f among others": ('fx.printf("{} %5.2f", t, A[t])', "asks for 1 value, and 2 are given", "in place of %5.2f"),
+    "%d beside enough {}": ('fx.printf("100% of {} %d", t)', "has a %d of C's", "write {} in its place"),
+    "a value by name": ('fx.printf("{x}", x=t)', "printf(..., x=...): its values have no names", "write {} for {x}"),
     "a hole": ('fx.printf("{0} {2}", t, t, t)', "none of them {1}", "one value for each"),
     "mixed": ('fx.printf("{0} {}", t, t)', "mixes {} with numbered", "number all of them"),
     "an open brace": ('fx.printf("{", t)', "cannot read its format '{'", "written {{ or }}"),

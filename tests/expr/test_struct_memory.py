@@ -430,3 +430,28 @@ def test_text_of_a_struct_in_memory(golden: Any):
     compiled = flyc.compile(names["launch"], np.zeros(64 * 16, np.uint8))
     listing = "".join(f"{i}\n" for i in compiled.isa.kernels["k"].instructions)
     golden("struct.txt", f"{compiled.show('fly-layout-lowering')}\n\n{listing}")
+
+
+def test_places_are_merged_and_carried():
+    a, b = items(64), items(64, 1)
+    first, second = twin(a), twin(b)
+    run("""
+        t = fx.thread_idx.x
+        place = Item.at(fx.get_iter(A), t)
+        here = place.peek()
+        if t > 9:
+            here.scale = 2.5
+            here = Item.at(fx.get_iter(B), t).peek()
+        for i in range(t):
+            here.row[i % 3] = here.row[i % 3] + i
+        place = place if t < 20 else Item.at(fx.get_iter(B), 63 - t)
+        place.tiny.poke(7)
+    """, a, b)
+    first["scale"][10:] = 2.5
+    for t in range(64):
+        row = (second if t > 9 else first)["row"][t]
+        for i in range(t):
+            row[i % 3] += np.float32(i)
+        (first["tiny"] if t < 20 else second["tiny"])[t if t < 20 else 63 - t] = 7
+    np.testing.assert_array_equal(raw(a), raw(first))
+    np.testing.assert_array_equal(raw(b), raw(second))

@@ -100,3 +100,31 @@ def launch(A: fx.Tensor, item: fx.Constexpr[Inner]):
     assert compiled[0] is compiled[1] is not compiled[2]
     compiled[2](a, Inner(1, True, 6))
     assert set(a) == {6}
+
+
+def test_a_whole_struct_is_merged_and_carried():
+    launch = cell_with("""
+@fx.struct
+class Pair:
+    x: fx.Int32
+    rows: fx.Array[Inner, 2]
+
+@flyc.kernel
+def k(A: fx.Tensor, n):
+    t = fx.thread_idx.x
+    pair = Pair(1, [Inner(2, True, 3), Inner(4, False, 5)])
+    if t > 2:
+        pair = Pair(t, [Inner(t, t > 3, 7), pair.rows[0]])
+    for i in range(n):
+        pair = pair if i > t else pair.replace(x=pair.x + i)
+    A[t] = pair.x + 100 * pair.rows[0].count.to(fx.Int32) + 10000 * pair.rows[1].good.to(fx.Int32)
+
+@flyc.jit
+def launch(A: fx.Tensor, n: fx.Int32):
+    k(A, n).launch(grid=1, block=8)
+""")["launch"]
+    a = np.zeros(8, np.int32)
+    launch(a, 4)
+    added = [sum(i for i in range(4) if i <= t) for t in range(8)]
+    expected = [(1, 3, 0) if t <= 2 else (t, 7, 1) for t in range(8)]
+    assert a.tolist() == [x + e + 100 * c + 10000 * f for (x, c, f), e in zip(expected, added, strict=True)]

@@ -90,3 +90,23 @@ def test_zero_is_above_negative_zero(chip: str) -> None:
         known = [np.signbit(rule(x, y).value) for rule, _ in by for _ in range(2)]
         assert np.signbit(row).tolist() == known
     assert np.signbit(got[:, ::2]).tolist() == [[False, True] * 2] * 2 + [[True] * 4, [False] * 4]
+
+
+@named("chip", CHIPS)
+@named("cls", FLOATS, **by_name)
+def test_signalling_nans_are_passed_over_too(cls: Any, chip: str) -> None:
+    """maxnumf and minnumf give the other operand beside any NaN, as for known numbers and as numpy's fmax and fmin."""
+    rows = np.array([[6.0, 0.0, -3.0], [0.0, 6.0, -3.0], [6.0, -3.0, 0.0]]).astype(cls.dtype.to_numpy())
+    integers = f"u{rows.itemsize}"
+    least = np.array(np.inf).astype(rows.dtype).view(integers) | 1  # the least NaN, which signals
+    a = np.where(rows == 0, least, rows.view(integers)).view(rows.dtype)
+    pair = [(fx.maxnumf, "MAXNUM"), (fx.minnumf, "MINNUM")]
+
+    def mine(v: Any) -> list[Any]:
+        of_two = [x for rule, _ in pair for x in (rule(v[0], v[1]), rule(v, v[2])[1])]
+        # Of the wider formats, LLVM joins two into an instruction of three operands, without quieting the second.
+        return of_two + [v.reduce(name) if cls is fx.BFloat16 else v[0] for _, name in pair]
+
+    got = quietly(rows_on_device(mine, a, out=a.dtype, columns=6, chip=chip).astype, float)
+    assert got[:, :4].tolist() == [[6, -3, 6, -3], [6, 6, 6, -3], [6, -3, -3, -3]]
+    assert cls is not fx.BFloat16 or got[:, 4:].tolist() == [[6, -3]] * 3

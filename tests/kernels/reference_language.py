@@ -1,7 +1,7 @@
 """The code of the published kernel-authoring reference, section 3 "Writing Kernels", beyond its basic pattern.
 
 Its lines stand here word for word (`flydsl` -> `flylab`), in kernels that give their names values and write what they
-compute: 64 threads a block, two blocks; R is the result, A and X hold one number for each thread, n is a runtime number.
+compute: two blocks of 64 threads; R is the result, A and X hold one number for each thread, n is a runtime number.
 """
 
 import flylab.compiler as flyc
@@ -203,7 +203,7 @@ def local_dispatch(R: fx.Tensor, A: fx.Tensor, X: fx.Tensor, n: fx.Int32):
 
 # "Runtime Loops with Loop-Carried Values (Software Pipelining)"
 def pipelined(start, stop, step):
-    """The pattern over tiles of two vectors, with these bounds: R[t] is the sum of t * (all that A holds in N tiles)."""
+    """The pattern over tiles of two vectors, with these bounds: R[t] is t times the sum of all tiles."""
 
     @flyc.kernel
     def kernel(R: fx.Tensor, A: fx.Tensor, X: fx.Tensor, n: fx.Int32):

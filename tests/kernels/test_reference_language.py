@@ -47,7 +47,7 @@ def internal_types(n: int) -> Any:
 def arithmetic(n: int) -> Any:
     known = 42 + int(np.float32(3.14) * np.float32(100)) + (T & 0xFF)
     tiles = -(-(A + 200) // n)
-    return (known + (A + n) * 2 + A * 9 + np.where(T < n, 1, 2) * 5 + np.maximum(A, n) * 7 + np.minimum(A, n) * 11
+    return (known + (A + n) * 2 + A * 9 + np.where(n > T, 1, 2) * 5 + np.maximum(A, n) * 7 + np.minimum(A, n) * 11
             + tiles * 13)
 
 

@@ -158,6 +158,17 @@ def test_a_launcher_prints_at_each_launch_in_its_place(capsys: pytest.CaptureFix
         assert capsys.readouterr().out.split("\n") == [*map(str, lines), ""]
 
 
+@flyc.jit
+def wide(A: fx.Tensor, n: fx.Int32):
+    fx.printf("{} {}", fx.Int128(n) * 2**100, fx.Uint128(n) - 2**127)
+    scale(A, 1.0).launch(grid=1, block=1)
+
+
+def test_a_launcher_computes_with_constants_of_more_than_64_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    wide(np.array([5], np.float32), 3)
+    assert capsys.readouterr().out == f"{3 * 2**100} {3 + 2**127}\n5.0\n"
+
+
 def test_lines_go_where_the_launching_thread_prints() -> None:
     """To `sys.stdout` as it is at the launch, not at the compilation."""
     outputs = []

@@ -32,12 +32,9 @@ from flylab.compiler.control.values import (
 )
 from flylab.compiler.syntax.hooking import Site
 from flylab.dialect.types import dtype_text
-from flylab.dtypes import DTYPES
 from flylab.errors import TraceError
-from flylab.expr.promotion import promote
+from flylab.expr.numeric import CLASSES
 
-FORMATS = {dtype_text(dtype): dtype for dtype in DTYPES.values() if dtype.bits >= 16}
-"""The number formats that have common ones, by what errors call them."""
 Place = Any
 """A variable by its name, an item by (id of its container, key), or a state by ("state", number)."""
 
@@ -255,11 +252,13 @@ class End:
         if place == "__result__":
             return TraceError(f"the function returns {error.b} in {site.what}, and {error.a} elsewhere",
                               hint="return values of one type")
-        a, b = FORMATS.get(error.a), FORMATS.get(error.b)
-        kind = "Float32" if a is None or b is None else promote(a, b).name
-        hint = f"start with what it becomes, or convert at the end: {shown.strip(chr(39))} = fx.{kind}(...)"
+        name, classes = shown.strip("'") + error.path, {dtype_text(c.dtype): f"fx.{n}" for n, c in CLASSES.items()}
+        hint = "start with what it becomes, or keep what it is"
+        if error.a in classes and error.b in classes:
+            hint = (f"start with {name} = {classes[error.b]}(...), or end the body with "
+                    f"{name} = {classes[error.a]}(...)")
         return TraceError(
-            f"loop variable {shown}{error.path} starts as {error.a}{_line(before)} but is {error.b} at the end of the "
+            f"loop variable '{name}' starts as {error.a}{_line(before)} but is {error.b} at the end of the "
             f"body{_line(inside)}",
             hint=hint,
         )

@@ -23,7 +23,8 @@ from flylab.errors import NotSupportedError
 
 HIDDEN = "__flylab"
 _ITERABLE: tuple[Any, ...] = ([], (), {}, {}.items(), {}.values(), set(), "", range(0))
-ITERATORS: tuple[type, ...] = (*(type(iter(each)) for each in _ITERABLE), enumerate, zip, map, filter, reversed, type(reversed([])))
+ITERATORS: tuple[type, ...] = (
+    *(type(iter(each)) for each in _ITERABLE), enumerate, zip, map, filter, reversed, type(reversed([])))
 COMPARED = PLAIN | {range}
 MOST = 1 << 16
 """Bytes of an array that are compared."""

@@ -16,7 +16,7 @@ from flylab.compiler.control.truth import is_runtime, truth
 from flylab.compiler.control.values import NOTHING
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import NotSupportedError, TraceError
-from flylab.expr.checks import device_check
+from flylab.expr.checks import device_check, in_region
 from flylab.expr.location import name_of
 from flylab.expr.numeric import Numeric
 from flylab.expr.state import active
@@ -68,10 +68,12 @@ class Hooks:
         return For(site, sys._getframe(1), Range(site.what, args), None if init is None else list(init))
 
     def asserts(self, condition: Any, message: Callable[[], Any]) -> None:
-        """An `assert`: of a runtime condition, a check on the device."""
-        if is_runtime(condition):
+        """An `assert`: of a runtime condition, or where the device decides who gets there, a check on the device."""
+        runtime = is_runtime(condition)
+        if runtime or not condition and in_region():
             text = message()
-            device_check(truth(condition, "`assert`"), "the assertion does not hold" if text is None else str(text))
+            holds = truth(condition, "`assert`") if runtime else False
+            device_check(holds, "the assertion does not hold" if text is None else str(text))
         elif not condition:
             text = message()
             raise AssertionError(*([] if text is None else [text]))

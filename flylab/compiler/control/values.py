@@ -22,6 +22,8 @@ from flylab.expr.emit import mlir_type, op
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
 from flylab.expr.span import LEAST, MOST, Span
+from flylab.expr.storage import Peeked, Storage
+from flylab.expr.struct_layout import name_of_kind
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
 from flylab.expr.views import get_iter, make_layout, make_view
@@ -96,6 +98,8 @@ def apart(value: Any) -> Leaf | Tree:
         return Leaf(value)
     if isinstance(value, Tensor):
         return _tensor(value)
+    if isinstance(value, (Storage, Peeked)):
+        return _place(value)
     if isinstance(value, LayoutValue) or (kind is Layout and not has_basis(value.stride)):
         modes = (apart(value.shape), apart(value.stride))
         return Tree("layout", (".shape", ".stride"), modes, lambda v: make_layout(*v), f"a layout {value}")
@@ -128,6 +132,16 @@ def _tensor(value: Tensor) -> Leaf | Tree:
     parts = (Leaf(get_iter(value)), apart(value.layout))
     return Tree(("tensor", value.spec.dtype, value.space, value.spec.align), (" (its pointer)", ".layout"), parts,
                 lambda v: make_view(*v), f"a tensor {value.spec}")
+
+
+def _place(value: Storage | Peeked) -> Tree:
+    """A struct or array in memory: its pointer."""
+    storage = value._storage if isinstance(value, Peeked) else value
+    kind, pointer = storage._kind, storage._bytes
+    spec = pointer.spec
+    return Tree((type(value), kind, spec.space), (" (its pointer)",), (Leaf(pointer),),
+                lambda v: Storage(kind, v[0]) if value is storage else Peeked(Storage(kind, v[0])),
+                f"a {name_of_kind(kind)} in {spec.space} memory")
 
 
 def _filled_dict(like: dict[Any, Any], items: dict[Any, Any]) -> dict[Any, Any]:

@@ -6,9 +6,11 @@ Every kind of statement is in one of the two tables below; one that is in neithe
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import builtins
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from types import ModuleType
 from typing import Any
 
 from flylab.compiler.source import Source
@@ -60,10 +62,15 @@ class Site:
 class Hooking(ast.NodeTransformer):
     """Puts the hooks into one function, and through others of its kind into those nested in it."""
 
-    def __init__(self, source: Source, counter: Iterator[int], sites: list[Site], is_generator: bool = True):
+    def __init__(self, source: Source, counter: Iterator[int], sites: list[Site], space: Mapping[str, Any],
+                 is_generator: bool = True, bound: Names = frozenset()):
         self.source = source
         self.counter = counter
         self.sites = sites
+        self.space = space
+        """The function's globals: a call of flylab's own, or of Python's, needs no hook."""
+        self.bound_names = bound
+        """The names that it, and the functions around it, bind: these are no globals."""
         self.is_generator = is_generator
         """Whether it may be a generator of the user's, which runs in Python."""
         self.within: list[str] = []
@@ -82,6 +89,7 @@ class Hooking(ast.NodeTransformer):
         self.bound = sorted(chain(*bound), key=lambda pair: pair[1])
         self.first_line = node.lineno
         own = known.union(name for name, _ in self.bound)
+        self.bound_names |= own
         self.deleted = _deleted(nodes)
         self.unsure = (outer - own) | _unsure(node.body, bound, known) | self.deleted
         self.liveness = Liveness.of(node, nodes)
@@ -122,13 +130,16 @@ class Hooking(ast.NodeTransformer):
     # Nested scopes.
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         self._outer_parts(node)
-        Hooking(self.source, self.counter, self.sites).function(node, self.unsure)
+        self._nested().function(node, self.unsure)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         node.bases = [self.visit(b) for b in node.bases]
-        Hooking(self.source, self.counter, self.sites).body(node, self.unsure)
+        self._nested().body(node, self.unsure)
         return node
+
+    def _nested(self) -> Hooking:
+        return Hooking(self.source, self.counter, self.sites, self.space, bound=self.bound_names)
 
     def _outer_parts(self, node: ast.FunctionDef | ast.Lambda) -> None:
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
@@ -152,7 +163,8 @@ class Hooking(ast.NodeTransformer):
         after, head = self.liveness.after.get(node, frozenset()), self.liveness.head.get(node, frozenset())
         inner = tuple(n for n in names if n not in targets)
         self.sites.append(Site(kind, first, names, after & written, head & written, inner,
-                               getattr(node, "stops", ()), getattr(node, "guards", ()), lines, has_else, getattr(node, "kept", None)))
+                               getattr(node, "stops", ()), getattr(node, "guards", ()), lines, has_else,
+                               getattr(node, "kept", None)))
         return len(self.sites) - 1
 
     def _last(self, name: str, first: int, last: int) -> int | None:
@@ -302,9 +314,22 @@ class Hooking(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         node = self.generic_visit(node)  # type: ignore[assignment]
-        if not is_hook(node):
+        if not is_hook(node) and not self._is_known(node.func):
             node.func = place(hook("callee", node.func), node.func)
         return node
+
+    def _is_known(self, function: ast.expr) -> bool:
+        """Whether a call is of flylab's own, or of Python's, by the globals that the function has now."""
+        root = function
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id in self.bound_names:
+            return False
+        found = self.space.get(root.id)
+        if found is None:
+            return root is function and hasattr(builtins, root.id)
+        name = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
+        return str(name).startswith("flylab.") and not str(name).startswith("flylab.kernels")
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         test, body, orelse = self.visit(node.test), self.visit(node.body), self.visit(node.orelse)

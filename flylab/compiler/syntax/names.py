@@ -96,6 +96,16 @@ def mark_comprehensions(nodes: Iterable[ast.AST]) -> None:
                         target.is_of_comprehension = True  # type: ignore[attr-defined]
 
 
+def name_targets(nodes: Iterable[ast.AST]) -> None:
+    """Let loops bind names only: an item or an attribute as a target is assigned at the head of the body."""
+    for node in nodes:
+        if isinstance(node, ast.For) and any(isinstance(n, (ast.Attribute, ast.Subscript)) for n in walk(node.target)):
+            name, like = f"__target_{node.lineno}_{node.col_offset}__", node.target
+            value = ast.copy_location(ast.Name(name, ast.Load()), like)
+            node.body.insert(0, ast.copy_location(ast.Assign([like], value), like))
+            node.target = ast.copy_location(ast.Name(name, ast.Store()), like)
+
+
 def _is_of_comprehension(name: ast.Name) -> bool:
     return getattr(name, "is_of_comprehension", False)
 
