@@ -151,7 +151,8 @@ class End:
     def _still_there(self, name: str) -> None:
         """Refuse a variable that had a value before the loop, and has none after a round."""
         now = self.now.get(name, MISSING)
-        if self._before(name) is MISSING or now is not MISSING and not isinstance(now, Unbound):
+        is_there = now.is_partial is False if isinstance(now, Unbound) else now is not MISSING
+        if is_there or self._before(name) is MISSING:  # what nothing reads afterwards is not kept
             return
         site = self.state.site
         raise TraceError(f"'{name}' has no value, or not on all paths, at the end of a round of {site.what}"
