@@ -140,7 +140,7 @@ class Branch:
             store(container, key, values[index])
         assert self.frame is not None
         note(copies, self.frame, self.site, found | {"": values[result]})
-        self.frame = None
+        self.frame, self.arms, self.before = None, [], {}  # they would live as long as the function runs
         return tuple(found.values()), values[result]
 
     def _name(self, merge: Merge, name: str) -> Any:

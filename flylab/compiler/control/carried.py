@@ -133,6 +133,8 @@ class End:
         self.is_test = is_test
         """Whether it is that of a test, which is asked at least once, rather than of a body."""
         self.now: dict[Place, Any] = dict(variables(state.frame, state.site.names))
+        for name in state.site.live | state.site.head:
+            self._still_there(name)
         self.contents = state.heap.changes()
         for key, contents in self.contents.items():
             self._alike(key, contents)
@@ -145,6 +147,17 @@ class End:
         for place in state.carried:
             if place not in self.trees:
                 self.trees[place] = apart(head.get(place, NOTHING))
+
+    def _still_there(self, name: str) -> None:
+        """Refuse a variable that had a value before the loop, and has none after a round."""
+        now = self.now.get(name, MISSING)
+        is_there = now.is_partial is False if isinstance(now, Unbound) else now is not MISSING
+        if is_there or self._before(name) is MISSING:  # what nothing reads afterwards is not kept
+            return
+        site = self.state.site
+        raise TraceError(f"'{name}' has no value, or not on all paths, at the end of a round of {site.what}"
+                         + _line((site.lines or {}).get(name, (None, None))[1]),
+                         hint=f"take away the `del {name}`, or give it a value again")
 
     def stays(self, place: Place, value: Any) -> bool:
         """Whether a place is what it was before the loop."""

@@ -21,10 +21,12 @@ from flylab.compiler.control.values import attributes_of, same, set_attributes
 from flylab.compiler.users import PLAIN, is_library, is_users
 from flylab.errors import NotSupportedError
 
-HIDDEN = "__flylab"
+HIDDEN = ("__flylab", "__if_", "__loop_", "__home", ".")
+"""How names begin that hold nothing of the user's."""
 _ITERABLE: tuple[Any, ...] = ([], (), {}, {}.items(), {}.values(), set(), "", range(0))
 ITERATORS: tuple[type, ...] = (
     *(type(iter(each)) for each in _ITERABLE), enumerate, zip, map, filter, reversed, type(reversed([])))
+BINDING = frozenset({dis.opmap["STORE_GLOBAL"], dis.opmap["DELETE_GLOBAL"]})
 COMPARED = PLAIN | {range}
 MOST = 1 << 16
 """Bytes of an array that are compared."""
@@ -217,7 +219,8 @@ def rebound_by(code: types.CodeType) -> frozenset[str]:
     """The names that a code, or a function in it, declares `global` and binds."""
     if id(code) not in _rebound:
         inner = (rebound_by(c) for c in code.co_consts if isinstance(c, types.CodeType))
-        own = (i.argval for i in dis.get_instructions(code) if i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"))
+        has_own = not BINDING.isdisjoint(code.co_code[::2])  # taking a code apart is slow
+        own = (i.argval for i in dis.get_instructions(code) if i.opcode in BINDING) if has_own else ()
         _rebound[id(code)] = code, frozenset(own).union(*inner)
     return _rebound[id(code)][1]
 

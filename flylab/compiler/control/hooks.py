@@ -24,7 +24,7 @@ from flylab.expr.state import active
 from flylab.expr.vector import Vector
 from flylab.places import here
 
-ENDLESS = 10_000
+ENDLESS = 1_000
 """Rounds after which a loop over an iterator that the device ends is taken for endless."""
 
 

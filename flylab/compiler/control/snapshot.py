@@ -81,7 +81,7 @@ class Heap:
     def __init__(self, frame: FrameType, names: tuple[str, ...] = ()):
         self.containers: dict[int, Container] = {}
         own = set(names).intersection(frame.f_code.co_cellvars + frame.f_code.co_freevars)
-        todo: list[tuple[Any, str]] = [(v, n) for n, v in frame.f_locals.items() if not n.startswith((HIDDEN, "."))]
+        todo: list[tuple[Any, str]] = [(v, n) for n, v in frame.f_locals.items() if not n.startswith(HIDDEN)]
         shared = frame.f_globals
         if rebound := rebound_by(frame.f_code) - set(names):
             todo.append((Globals.of(shared, rebound), ""))

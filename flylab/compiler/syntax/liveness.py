@@ -84,7 +84,8 @@ class Liveness:
             if head <= before:
                 break
             head |= before
-        self.after[node], self.head[node] = behind | live | self.always, head | self.always
+        broken = live if any(isinstance(n, ast.Break) for n in walk(*node.body)) else NONE  # past the `else`
+        self.after[node], self.head[node] = behind | broken | self.always, head | self.always
         return head | (frozenset(reads(node.iter)) if isinstance(node, ast.For) else NONE)
 
 

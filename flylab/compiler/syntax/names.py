@@ -122,13 +122,18 @@ def reads(*nodes: ast.AST | None) -> set[str]:
 
 
 def captured(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that functions among the nodes of a scope read, write or declare: they may be used at any time."""
-    found: set[str] = set()
-    for node in nodes:
-        if isinstance(node, SCOPES):
-            found |= {n.id for n in walk(node) if isinstance(n, ast.Name)}
-            found |= declared(walk(node), ast.Nonlocal)
-    return found
+    """The names that functions among the nodes of a scope read or rebind, their own aside: they may be used any time."""
+    return {name for node in nodes if isinstance(node, SCOPES) for name in _free(node)}
+
+
+def _free(scope: ast.AST) -> set[str]:
+    """The names in a scope that are not its own."""
+    if not isinstance(scope, Function):
+        return {n.id for n in walk(scope) if isinstance(n, ast.Name)}
+    nodes = list(inside(scope))
+    shared = declared(nodes, ast.Nonlocal) | declared(nodes, ast.Global)
+    own = parameters(scope) | ({n for n, _ in bindings(scope.body)} if not isinstance(scope, ast.Lambda) else set())
+    return ({n.id for n in nodes if isinstance(n, ast.Name)} | captured(nodes)) - (own - shared) | shared
 
 
 def declared(nodes: Iterable[ast.AST], kind: type[ast.Nonlocal] | type[ast.Global]) -> set[str]:
