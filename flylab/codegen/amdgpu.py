@@ -15,6 +15,15 @@ from flylab.passes.recording import lines_of
 from flylab.targets import Target
 
 TRIPLE = "amdgcn-amd-amdhsa"
+WITHOUT = (
+    # VectorCombine ends the process on shuffles of vectors of one element (an assertion in foldShuffleToIdentity),
+    # which an access of one element beside a vector gives.
+    "-disable-vector-combine",
+    # Where threads leave a loop in different rounds, a value that all threads share inside of it differs behind it. The
+    # peephole pass takes away the copy that keeps each thread's own, and SIFoldOperands then reads the last round's.
+    "-disable-peephole",
+)
+"""Passes of LLVM 22 that are switched off, and why."""
 
 
 @functools.cache
@@ -23,9 +32,8 @@ def _llvm() -> Any:
         import llvmlite.binding as llvm
     except ImportError as error:
         raise ToolchainError(f"llvmlite cannot be imported ({error})", hint="pip install llvmlite") from error
-    # LLVM 22's VectorCombine ends the process on shuffles of vectors of one element (an assertion in
-    # foldShuffleToIdentity), which an access of one element beside a vector gives.
-    llvm.set_option("flylab", "-disable-vector-combine")
+    for option in WITHOUT:
+        llvm.set_option("flylab", option)
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm
