@@ -26,6 +26,9 @@ def _llvm() -> Any:
     # LLVM 22's VectorCombine ends the process on shuffles of vectors of one element (an assertion in
     # foldShuffleToIdentity), which an access of one element beside a vector gives.
     llvm.set_option("flylab", "-disable-vector-combine")
+    # Its peephole pass lets a copy in a loop, made anew behind it, stand for one that is bound to the loop's threads: a
+    # thread that leaves the loop before others then gets the others' last value.
+    llvm.set_option("flylab", "-disable-adv-copy-opt")
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm
