@@ -268,10 +268,11 @@ def join(a: Leaf | Tree, b: Leaf | Tree, path: str = "", facts: bool = True, old
     """
     if isinstance(a, Leaf) and isinstance(b, Leaf) and same(a.value, b.value):
         return fixed(a.value)
-    if isinstance(a, Leaf) and a.value is NOTHING:
-        return widen(b, old)
-    if isinstance(b, Leaf) and b.value is NOTHING:
-        return widen(a, old)
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Leaf) and one.value is NOTHING:
+            literal = isinstance(other, Leaf) and isinstance(other.value, (bool, int, float))
+            # A Python number stays one, and so takes the format of what it meets later.
+            return fixed(other.value) if literal else widen(other, old)
     if isinstance(a, Tree) and isinstance(b, Tree) and a.form == b.form:
         if a.value is not None and a.value is b.value:  # what changed in it is merged in its own place
             return fixed(a.value)

@@ -165,6 +165,7 @@ class Exits:
             return [node, *orelse]
         stops = [loop.broke] * (ast.Break in kinds) + [RETURNED] * (ast.Return in kinds)
         before: list[ast.stmt] = [assign(loop.home, hook("home"))]
+        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
         if isinstance(node, ast.While):
             stops.append(loop.done)
             end: list[ast.stmt] = [assign(loop.done, ast.Constant(True)),
@@ -184,6 +185,8 @@ class Exits:
         node.stops = tuple(stops)  # type: ignore[union-attr]
         skipping = [flag for flag in stops if flag != loop.done]
         behind = placed([guard(skipping, orelse)], node) if orelse and skipping else orelse
+        if endless and ast.Return in kinds and ast.Break not in kinds:  # only a return ends it
+            behind = placed([assign(RETURNED, ast.Constant(True))], node)
         return [*placed(before, node), node, *behind]
 
 
