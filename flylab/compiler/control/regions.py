@@ -54,9 +54,9 @@ class Block:
         assert active.function is not None
         self.region = Region(active.function, self.what, active.region)
         self.region.block = self
-        active.region = self.region
         self._point = ir.InsertionPoint(self.block)
         self._point.__enter__()
+        active.region = self.region
 
     def leave(self, error: BaseException | None = None) -> None:
         """Trace where it was entered; also out of blocks inside of it, which an exception left behind."""
