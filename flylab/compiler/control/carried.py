@@ -15,6 +15,7 @@ from flylab.compiler.control.again import trace_again
 from flylab.compiler.control.aliases import note
 from flylab.compiler.control.branch import MISSING, NO_VALUE
 from flylab.compiler.control.containers import items, shown, store
+from flylab.compiler.control.memory import Memory
 from flylab.compiler.control.regions import Block
 from flylab.compiler.control.snapshot import Heap, Unbound, variables
 from flylab.compiler.control.values import (
@@ -54,8 +55,10 @@ class Carried:
 class State:
     """The places of one loop: what they are before it, what it carries, and what its body left in them."""
 
-    def __init__(self, site: Site, frame: FrameType, init: list[Any] | None, runs: bool):
-        self.site = site
+    def __init__(self, memory: Memory, frame: FrameType, init: list[Any] | None, runs: bool):
+        self.memory = memory
+        self.rounds = 0
+        self.site = site = memory.site
         self.frame = frame
         self.init = init
         self.runs = runs
@@ -67,6 +70,34 @@ class State:
             self._name(name)
         for i, value in enumerate(init or ()):
             self.carry(("state", i), value, f"state[{i}]")
+        self._remember()
+
+    def _remember(self) -> None:
+        """Carry the items of containers that earlier traces found to change."""
+        paths = {c.path: key for key, c in self.heap.containers.items()} if self.memory.items else {}
+        for path, at in self.memory.items:
+            if path in paths:
+                held = dict(items(self.heap.containers[paths[path]].held))
+                if at in held:
+                    self.carry((paths[path], at), held[at], self.shown((paths[path], at)))
+
+    def named(self, place: Place) -> Any:
+        """A place by what is the same each time that the loop is traced."""
+        is_item = not isinstance(place, str) and place[0] != "state"
+        return (self.heap.containers[place[0]].path, place[1]) if is_item else place
+
+    def shown(self, place: Place) -> str:
+        """What an error calls a place."""
+        if isinstance(place, str):
+            return f"'{place}'"
+        container = self.heap.containers[place[0]]
+        return f"'{container.path}{shown(container.object, place[1])}'"
+
+    def note_format(self, place: Place, joined: Joined) -> None:
+        """Remember what a place became that began as a Python number."""
+        start = self.carried[place].start
+        if isinstance(start, Leaf) and isinstance(start.value, (bool, int, float)):
+            self.memory.formats[self.named(place)] = joined
 
     def _name(self, name: str) -> None:
         value = self.before.get(name)
@@ -80,6 +111,8 @@ class State:
         """Carry the numbers, vectors and pointers in a place's value, if it has any."""
         tree = apart(value)
         joined = widen(tree)
+        if isinstance(value, (bool, int, float)):
+            joined = self.memory.formats.get(self.named(place), joined)
         if joined.slots or place[0] == "state":
             self.carried[place] = Carried(tree, joined, shown, True)
 
@@ -193,7 +226,17 @@ class End:
     def more(self) -> bool:
         """Carry what turned out to change; whether the body has to be traced again."""
         found = [self._extend(place) for place in list(self.trees)]
+        self.state.rounds += 1
+        if any(found) and self.state.rounds > 2:
+            self._carry_all()
         return any(found)
+
+    def _carry_all(self) -> None:
+        """Carry every item of the containers that change: one may only change once another does, as in a queue."""
+        for key in self.contents:
+            for at, value in items(self.state.heap.containers[key].held):
+                if (key, at) not in self.state.carried:
+                    self.state.carry((key, at), value, self.state.shown((key, at)))
 
     def _extend(self, place: Place) -> bool:
         state, tree = self.state, self.trees[place]
@@ -202,6 +245,8 @@ class End:
             return self._adapt(place, each, tree)
         if isinstance(place, str) and place not in state.site.live and place not in state.site.head:
             return False
+        if not isinstance(place, str):
+            state.memory.items[state.named(place)] = None
         before = self._before(place)
         read = not isinstance(place, str) or (place in state.site.head and place in state.site.inner)
         runs = state.runs or self.is_test
@@ -209,10 +254,12 @@ class End:
             if not runs or isinstance(tree, Leaf) and tree.value is NOTHING:
                 return False  # no value where the loop does not run
             joined = widen(tree, state.heap.containers)
-            state.carried[place] = Carried(Leaf(NOTHING), joined, self.shown(place), self.is_test)
+            state.carried[place] = Carried(Leaf(NOTHING), joined, state.shown(place), self.is_test)
             return True
         start = apart(before)
-        state.carried[place] = Carried(start, self._joined(place, start, tree), self.shown(place), read)
+        if not isinstance(start, Leaf) and not isinstance(place, str):
+            del state.memory.items[state.named(place)]  # only numbers, vectors and pointers
+        state.carried[place] = Carried(start, self._joined(place, start, tree), state.shown(place), read)
         return True
 
     def _adapt(self, place: Place, each: Carried, tree: Leaf | Tree) -> bool:
@@ -230,6 +277,7 @@ class End:
             if kinds[0] == kinds[1]:
                 raise self._differs(place, each, error) from None
             each.joined = joined
+            self.state.note_format(place, joined)
             return True
 
     def _joined(self, place: Place, start: Leaf | Tree, tree: Leaf | Tree) -> Joined:
@@ -239,16 +287,9 @@ class End:
             trace_again(error)
             raise self._differs(place, None, error) from None
 
-    def shown(self, place: Place) -> str:
-        """What an error calls a place."""
-        if isinstance(place, str):
-            return f"'{place}'"
-        container = self.state.heap.containers[place[0]]
-        return f"'{container.path}{shown(container.object, place[1])}'"
-
     def _differs(self, place: Place, each: Carried | None, error: Mismatch) -> TraceError:
         site = self.state.site
-        shown = self.shown(place) if each is None else each.shown
+        shown = self.state.shown(place) if each is None else each.shown
         before, inside = (site.lines or {}).get(place, (None, None)) if isinstance(place, str) else (None, None)
         if place == "__result__":
             return TraceError(f"the function returns {error.b} in {site.what}, and {error.a} elsewhere",

@@ -10,6 +10,7 @@ from flylab.compiler.control.again import Again
 from flylab.compiler.control.aliases import note
 from flylab.compiler.control.branch import MISSING, NO_VALUE
 from flylab.compiler.control.carried import End, Place, State, starts
+from flylab.compiler.control.memory import remembered
 from flylab.compiler.control.ranges import Range
 from flylab.compiler.control.regions import Block, yield_from
 from flylab.compiler.control.snapshot import Unbound, variables
@@ -32,7 +33,8 @@ class Loop:
     def __init__(self, site: Site, frame: FrameType, init: list[Any] | None = None, runs: bool = False):
         self.site = site
         self.location = mlir_location()
-        self.state = State(site, frame, init, runs)
+        self.memory = remembered(site)
+        self.state = State(self.memory, frame, init, runs)
         self.block: Block | None = None
         self.head_values: dict[Place, Any] = {}
         self.end: End | None = None
@@ -59,6 +61,7 @@ class Loop:
         self.block.drop()
         self.state.restore()
         self.state.carried[again.place].joined = again.joined
+        self.state.note_format(again.place, again.joined)
         self.block = self.end = None
 
     def _begin(self) -> None:
@@ -169,6 +172,7 @@ class For(Loop):
 
     def _round(self) -> Iterator[Any]:
         self.yielded = None
+        self.memory.count = 0
         self.block = Block(f"the body of {self.site.what}")
         self.block.loop = self
         counter = self.block.argument(self.range.mlir())
@@ -232,9 +236,10 @@ class While(Loop):
         self.site = site
         self.frame: FrameType | None = frame
         self.location = mlir_location()
+        self.memory = remembered(site)
         self.runtime = False
         self.goes = True
-        self.rounds = 0
+        self.unrolled = self.rounds = 0
         self.block: Block | None = None
         self.test_block: Block | None = None
         self.test_end: End | None = None
@@ -243,16 +248,20 @@ class While(Loop):
 
     def goes_on(self) -> bool:
         """Whether there is one more round to trace."""
-        if not self.runtime:
+        if not self.runtime and not self.memory.is_on_device:
             if self.goes:
                 self._try()
             return self.goes
+        if not self.runtime:
+            assert self.frame is not None
+            self.state, self.runtime = State(self.memory, self.frame, None, False), True
         if self.rounds and self._settled():
             self._build()
             return False
         if self.rounds == ROUNDS:
             raise TraceError(f"what {self.site.what} carries does not settle", hint="carry values of one type")
         self.rounds += 1
+        self.memory.count = 0
         self._begin()
         self.test_block, self.block = self.block, None
         return True
@@ -260,7 +269,7 @@ class While(Loop):
     def _try(self) -> None:
         """Begin a round in Python, on trial."""
         assert self.frame is not None
-        self.state = State(self.site, self.frame, None, False)
+        self.state = State(self.memory, self.frame, None, False)
         self.block = Block(f"a round of {self.site.what}", is_trial=True)
         self.block.enter()
 
@@ -287,6 +296,7 @@ class While(Loop):
         self.block.leave()
         self.block.inline()
         self.block = None
+        self.unrolled += 1
 
     def _to_device(self) -> None:
         assert self.block is not None
@@ -295,6 +305,7 @@ class While(Loop):
         self.block = None
         self.state.restore()
         self.runtime = True
+        self.memory.is_on_device = not self.unrolled
 
     def _tested(self, value: Any) -> None:
         """End the block of the test, and open that of the body."""
