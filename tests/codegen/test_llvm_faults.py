@@ -1,4 +1,5 @@
-"""What the passes that `codegen.amdgpu` switches off do wrong: kernels that ended the process, or gave a wrong value."""
+"""What the passes do wrong that `codegen.amdgpu` switches off: kernels that ended the process, or gave a wrong value.
+"""
 
 from __future__ import annotations
 

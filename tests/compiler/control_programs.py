@@ -148,7 +148,8 @@ class Program:
         if kind < 5:
             return f"{self.integer(depth - 1)} {self.one_of(*COMPARISONS)} {self.integer(depth - 1)}"
         if kind < 6:
-            return f"{self.leaf()} {self.one_of('<', '<=')} {self.integer(depth - 1)} {self.one_of('<', '!=')} {self.leaf()}"
+            low, high = self.one_of("<", "<="), self.one_of("<", "!=")
+            return f"{self.leaf()} {low} {self.integer(depth - 1)} {high} {self.leaf()}"
         if kind < 8:
             return f"({self.condition(depth - 1)} {self.one_of('and', 'or')} {self.condition(depth - 1)})"
         if kind < 9:

@@ -76,5 +76,6 @@ def test_a_wrong_program_is_found() -> None:
 def test_programs_use_every_kind_of_control_flow() -> None:
     text = "\n".join(program(seed, "p") for seed in range(300))
     for word in ("if ", "elif ", "else:", "for ", "while ", "break", "continue", "return", " and ", " or ", "not ",
-                 ":=", "lambda", "nonlocal", "try:", "finally:", "with ", "del ", "range_constexpr", ", -1):", "enumerate"):
+                 ":=", "lambda", "nonlocal", "try:", "finally:", "with ", "del ", "range_constexpr", ", -1):",
+                 "enumerate"):
         assert word in text, word

@@ -31,7 +31,6 @@ from flylab.compiler.control.values import (
     same,
     widen,
 )
-from flylab.compiler.syntax.hooking import Site
 from flylab.dialect.types import dtype_text
 from flylab.errors import TraceError
 from flylab.expr.numeric import CLASSES

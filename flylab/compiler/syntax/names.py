@@ -122,7 +122,7 @@ def reads(*nodes: ast.AST | None) -> set[str]:
 
 
 def captured(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that functions among the nodes of a scope read or rebind, their own aside: they may be used any time."""
+    """The names that functions among the nodes of a scope read or rebind, their own aside: used at any time."""
     return {name for node in nodes if isinstance(node, SCOPES) for name in _free(node)}
 
 
