@@ -37,9 +37,9 @@ def printf(*args: Any, format_str: str = "", **named: Any) -> None:
     The text is a format of Python's: `{}`, or numbered `{0}`, with a specification for numbers, `{:>8}`, `{:.3f}`,
     `{:x}`; `{{` is a brace. A value is a number of any format, a Vector, tuple, list, struct, layout, a pointer (its
     address), or anything that Python knows while tracing; the specification holds for each number in it. A newline is
-    added where there is none. In a launcher the line is printed at each launch; outside of both, at once. Without a text the
-    values are printed with blanks between them. Lines come out after the kernel, in `sys.stdout` of the launching
-    thread, by block, then thread, x fastest.
+    added where there is none. In a launcher the line is printed at each launch; outside of both, at once. Without a
+    text the values are printed with blanks between them. Lines come out after the kernel, in `sys.stdout` of the
+    launching thread, by block, then thread, x fastest.
 
     >>> printf("{} threads, {:x}, {{}}", 64, 255)
     64 threads, ff, {}
