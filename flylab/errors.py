@@ -57,6 +57,10 @@ class TraceError(FlylabError):
     """A kernel that cannot be traced: its Python does something that has no meaning on the device."""
 
 
+class NotKnown(TraceError):
+    """Python asks now for a number that only the device knows."""
+
+
 class NotSupportedError(TraceError):
     """A part of the language that flylab knows of and does not do; the message names it."""
 

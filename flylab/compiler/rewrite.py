@@ -18,6 +18,7 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
+from flylab.compiler.asking import explained
 from flylab.compiler.control.hooks import Hooks
 from flylab.compiler.source import Source, read
 from flylab.compiler.syntax.exits import HOOK
@@ -152,6 +153,8 @@ def callee(function: Any) -> Any:
     if isinstance(function, types.FunctionType):
         code = _code_of(function)
         return function if code is None else code.bound(function)
+    if isinstance(function, types.BuiltinFunctionType):
+        return explained(function)
     if isinstance(function, types.MethodType):
         inner = callee(function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)

@@ -61,10 +61,17 @@ COMPARE_FOLD = {
 }
 
 
-def refuse(symbol: str, dtype: DType) -> TraceError:
-    """The error for an operator that a number format does not have."""
-    hint = "use // for integers, or convert with .to(fx.Float32)" if symbol == "/" else "convert with .to(...)"
-    return TraceError(f"{dtype} has no operator '{symbol}'", hint=hint)
+def refuse(symbol: str, dtype: DType, mixed: str = "") -> TraceError:
+    """The error for an operator that a number format does not have; `mixed` says how operands led to that format."""
+    hint = f"convert with .to(fx.Int32), or read the bits: x.bitcast(fx.Uint{dtype.bits})"
+    if mixed:
+        hint = "convert the float to an integer: .to(fx.Int32)"
+    hint = {
+        "/": "use // for integers, or convert with .to(fx.Float32)",
+        "//": "fx.math.floor(x / y) is the quotient; for integers convert with .to(fx.Int32)",
+        "%": "x - y * fx.math.floor(x / y) is the remainder; for integers convert with .to(fx.Int32)",
+    }.get(symbol, hint)
+    return TraceError(f"{mixed}{dtype} has no operator '{symbol}'", hint=hint)
 
 
 def require_arithmetic(dtype: DType) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from flylab.errors import TraceError
 from flylab.expr.emit import op
 from flylab.expr.formats import Int32
+from flylab.expr.helpers import check_unpacked
 from flylab.expr.operators import refuse
 from flylab.expr.planned import UnknownName, missing
 from flylab.expr.shuffle import (
@@ -114,6 +115,7 @@ class Tuple3D:
         raise TraceError(f"{self!r} is no function", hint=f"write gpu.{self.name}.{axis}")
 
     def __iter__(self) -> Iterator[Any]:
+        check_unpacked(repr(self), len(DIMENSIONS))
         return map(self._of, DIMENSIONS)
 
     def __len__(self) -> int:

@@ -1,15 +1,40 @@
-"""Functions of the user's that Python runs as they are: their branches are Python's, as an error there has to say."""
+"""The user's code as Python runs it: what it asks for now, and functions whose branches are Python's."""
 
 from __future__ import annotations
 
+import dis
 import types
 
+from flylab.errors import TraceError
 from flylab.places import user_frame
 
 UNREAD: dict[int, tuple[types.CodeType, str]] = {}
 """Why the text of a function could not be read, by the id of its code, which is kept."""
 REWRITTEN: dict[int, types.CodeType] = {}
 """The codes whose control flow goes through the hooks, by id."""
+
+
+class WrongCount(TraceError, ValueError):
+    """More names, or fewer, than there are elements for them: a ValueError, as in Python."""
+
+
+def instruction() -> str:
+    """The name of Python's instruction that runs now in the user's code: "CALL", "BINARY_SUBSCR", ..."""
+    frame = user_frame()
+    return "" if frame is None else dis.opname[frame.f_code.co_code[frame.f_lasti]]
+
+
+def check_unpacked(what: str, count: int) -> None:
+    """Refuse `a, b = v` of a vector of another count, where Python would not say of what there were too many."""
+    frame = user_frame()
+    if frame is None or frame.f_code.co_code[frame.f_lasti] != dis.opmap["UNPACK_SEQUENCE"]:
+        return
+    names = next(i.argval for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti)
+    if names != count:
+        raise WrongCount(
+            f"{what} has {count} elements, and {names} names are to take them",
+            hint="give a name for each, or take some: v[0], or a, *rest = v",
+        )
 
 
 def why_pythons() -> tuple[str, str] | None:

@@ -10,12 +10,12 @@ from math import gcd
 from typing import Any, ClassVar
 
 from flylab.dtypes import BOOL, DTYPES, DType
-from flylab.errors import TraceError
+from flylab.errors import NotKnown, TraceError
 from flylab.expr import arithmetic, folding
 from flylab.expr.bits import of_bits, to_bits
 from flylab.expr.conversion import convert
 from flylab.expr.emit import constant, mlir_type, op
-from flylab.expr.helpers import why_pythons
+from flylab.expr.helpers import instruction, why_pythons
 from flylab.expr.location import name_of, warn_deprecated
 from flylab.expr.operators import install
 from flylab.expr.promotion import integer_range, literal, plain, promote
@@ -125,14 +125,11 @@ class Numeric(Owned):
         return cls(op("arith.bitcast", [self.value], mlir_type(cls.dtype)))
 
     # Python asks for a number now: possible for a static one only.
-    def _known(self, use: str) -> Any:
+    def _known(self, use: str, hint: str) -> Any:
         if self.is_static:
             return self.value
-        hint = "make it an fx.Constexpr parameter, or compute with it instead of asking for its value"
-        if self.dtype.kind == BOOL:
-            hint = "choose with cond.select(a, b), fx.max or fx.min; or compare fx.Constexpr values"
         why, hint = why_pythons() or ("", hint)
-        raise TraceError(
+        raise NotKnown(
             f"{name_of(self, 'this ' + str(self.dtype))} is only known on the device, and Python needs it now ({use})"
             + (why and f": {why}"),
             hint=hint,
@@ -141,22 +138,31 @@ class Numeric(Owned):
     def __index__(self) -> int:
         if self.dtype.is_float:
             raise TraceError(f"a {self.dtype} as an index, a range bound or a size", hint="convert it: fx.Int32(x)")
-        return int(self._known("as an index, a range bound or a size"))
+        hint = "make it an fx.Constexpr parameter, or loop over fx.range_constexpr(n), whose numbers Python knows"
+        if instruction() == "BINARY_SUBSCR":
+            hint += "; a tensor, or v[i] of a vector, takes it as it is"
+        return int(self._known("as an index, a range bound or a size", hint))
 
     def __int__(self) -> int:
-        return int(self._known("int(...)"))
+        return int(self._known("int(...)", "fx.Int32(x) converts it on the device"))
 
     def __float__(self) -> float:
-        return float(self._known("float(...)"))
+        return float(self._known(
+            "float(...)", "fx.Float32(x) converts it on the device, and fx.math has the functions of Python's math"))
 
     def __bool__(self) -> bool:
-        return bool(self._known("as a condition"))
+        hint = "choose with cond.select(a, b), fx.max or fx.min; or compare fx.Constexpr values"
+        if instruction() == "CONTAINS_OP":
+            return bool(self._known("in a test with `in`", "compare with each: (x == 1) | (x == 2)"))
+        return bool(self._known("as a condition", hint if self.dtype.kind == BOOL else "compare it: x != 0; " + hint))
 
     def __hash__(self) -> int:
-        return hash(self._known("as an item of a set, or a key of a dict"))
+        hint = "make it an fx.Constexpr parameter, or choose with cond.select(a, b)"
+        return hash(self._known("as an item of a set, or a key of a dict", hint))
 
     def __format__(self, spec: str) -> str:
-        return format(self._known("in a format string"), spec) if spec else str(self)
+        hint = 'fx.printf("{:>8}", x) prints it, or make it an fx.Constexpr parameter'
+        return format(self._known("in a format string", hint), spec) if spec else str(self)
 
     def __abs__(self) -> Any:
         arithmetic.require_arithmetic(self.dtype)
@@ -241,7 +247,12 @@ def numeric_class(kind: Any) -> type[Numeric]:
         return CLASSES[kind.name]
     if type(kind).__module__.startswith("mlir.") and hasattr(kind, "typeid"):
         return class_of_mlir(str(kind))
-    raise TraceError(f"{kind!r} is not a number format", hint="use fx.Float32, fx.Int32, fx.BFloat16 ...")
+    # numpy's, torch's and Python's own have a name that one of the language's has too.
+    name = str(getattr(kind, "name", None) or getattr(kind, "__name__", kind)).removeprefix("torch.")
+    name = {"bool": "boolean", "int": "int32", "float": "float32"}.get(name, name).rstrip("_")
+    found = [each for each in CLASSES if each.lower() == name.replace("_", "").lower()]
+    hint = f"use fx.{found[0]}" if found else "use fx.Float32, fx.Int32, fx.BFloat16 ..."
+    raise TraceError(f"{kind!r} is not a number format", hint=hint)
 
 
 def class_of_mlir(text: str) -> type[Numeric]:
@@ -285,7 +296,7 @@ def binary(symbol: str, a: Any, b: Any) -> Numeric:
     if symbol == "/" and not dtype.is_float:
         raise arithmetic.refuse("/", dtype)
     if dtype.is_float and not arithmetic.BINARY[symbol].float:
-        raise arithmetic.refuse(symbol, dtype)
+        raise arithmetic.refuse(symbol, dtype, mixed(symbol, a, b))
     arithmetic.require_arithmetic(dtype)
     cls = CLASSES[dtype.name]
     if y.is_static:
@@ -302,6 +313,13 @@ def binary(symbol: str, a: Any, b: Any) -> Numeric:
         found = result_divisor(symbol, divisor_of(x), divisor_of(y), y)
         result.divisor = found if bounds else gcd(found, 1 << dtype.bits)
     return result
+
+
+def mixed(symbol: str, a: Any, b: Any) -> str:
+    """The formats of two numbers or vectors for an error, where one is an integer; else nothing."""
+    kinds = [(x if hasattr(x, "dtype") else as_numeric(x)).dtype for x in (a, b)]
+    left, right = (getattr(kind, "dtype", kind) for kind in kinds)  # a vector's is the class of its elements
+    return f"{left} {symbol} {right}: " if left.is_float != right.is_float else ""
 
 
 def compare(symbol: str, a: Any, b: Any) -> Numeric:

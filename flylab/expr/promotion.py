@@ -63,18 +63,32 @@ def literal(value: int | float | bool, other: DType) -> DType:
     wide = DTYPES["Int64"]
     low, high = integer_range(promote(other, wide))
     if not low <= value <= high:
+        wider = [k for k in ("Int64", "Int128", "Uint128") if DTYPES[k].bits >= other.bits and _holds(DTYPES[k], value)]
+        number = f".to(fx.{wider[0]}) of the number, or " if wider else ""
         raise TraceError(
             f"{value} beside a {other}: their common format {promote(other, wide)} holds {low} to {high}",
-            hint="convert one of them: .to(fx.Int64) of the number, or fx.Float32(...) of the literal",
+            hint=f"convert {'one of them' if number else 'it'}: {number}fx.Float32(...) of the literal",
         )
     return wide
 
 
+def _holds(dtype: DType, value: int) -> bool:
+    low, high = integer_range(dtype)
+    return low <= value <= high
+
+
+_ARRAYS = frozenset({"numpy", "ml_dtypes", "torch"})
+
+
 def plain(value: Any) -> Any:
-    """A number of numpy or ml_dtypes (a scalar, or an array of rank 0) as Python's; any other value as it is."""
-    if type(value).__module__ not in ("numpy", "ml_dtypes") or getattr(value, "ndim", None) != 0:
+    """A number of numpy, ml_dtypes or torch (a scalar, or an array of rank 0) as Python's; any other value as it is."""
+    kind = type(value).__module__.partition(".")[0]
+    if kind not in _ARRAYS or getattr(value, "ndim", None) != 0:
         return value
-    item = value.item()
+    try:
+        item = value.item()
+    except RuntimeError:  # of a torch tensor that has no data
+        return value
     return item if isinstance(item, (bool, int, float)) else float(value) if type(item) is type(value) else value
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from flylab.dtypes import BOOL
-from flylab.errors import TraceError
+from flylab.errors import NotKnown, TraceError
 from flylab.expr import arithmetic, folding, lanes, reductions
 from flylab.expr.conversion import convert
 from flylab.expr.emit import constant, constants, mlir_type, op
+from flylab.expr.helpers import check_unpacked
 from flylab.expr.location import name_of
 from flylab.expr.numeric import (
     CLASSES,
@@ -19,6 +20,7 @@ from flylab.expr.numeric import (
     class_of_mlir,
     interval,
     is_mlir_value,
+    mixed,
     numeric_class,
     unify,
 )
@@ -74,9 +76,12 @@ class Vector(Owned):
         self.shape: tuple[Any, ...] = _shape(shape, int(form[1]))
 
     @classmethod
-    def filled(cls, shape: Any, value: Any, dtype: Any) -> Vector:
-        """A vector with `value` in each element: `Vector.filled(4, 0.0, fx.Float32)`."""
-        kind = numeric_class(dtype)
+    def filled(cls, shape: Any, value: Any, dtype: Any = None) -> Vector:
+        """A vector with `value` in each element: `Vector.filled(4, 0.0, fx.Float32)`.
+
+        Raises `TraceError` without a number format.
+        """
+        kind = _format("filled(n, x", dtype)
         count = _count(shape)
         number = _number(value, kind)
         if number.is_static:
@@ -84,9 +89,9 @@ class Vector(Owned):
         return cls(op("vector.broadcast", [number.value], mlir_type(kind.dtype, count)), shape, kind)
 
     @classmethod
-    def from_elements(cls, elements: Sequence[Any], dtype: Any) -> Vector:
-        """A vector of the given numbers, converted to `dtype`."""
-        kind = numeric_class(dtype)
+    def from_elements(cls, elements: Sequence[Any], dtype: Any = None) -> Vector:
+        """A vector of the given numbers, converted to `dtype`. Raises `TraceError` without one."""
+        kind = _format("from_elements([x, y]", dtype)
         if not isinstance(elements, Iterable):
             raise TraceError(f"Vector.from_elements({elements!r})", hint="give a list of numbers: [x, y]")
         given = list(elements)
@@ -165,6 +170,7 @@ class Vector(Owned):
         return reductions.truth(self, reductions.ReductionOp.AND, "all")
 
     def __iter__(self) -> Any:
+        check_unpacked(name_of(self, "a vector"), self.numel)
         return (self[i] for i in range(self.numel))
 
     def to(self, dtype: Any) -> Vector:
@@ -219,8 +225,20 @@ class Vector(Owned):
             )
         return str(self)
 
+    def __int__(self) -> int:
+        raise self._no_number("int", "fx.Int32")
+
+    def __float__(self) -> float:
+        raise self._no_number("float", "fx.Float32")
+
+    def _no_number(self, function: str, cls: str) -> TraceError:
+        return TraceError(
+            f"Python's {function}() of {name_of(self, 'a vector')}, which has {self.numel} elements",
+            hint=f"v.to({cls}) converts all of them, {cls}(v[i]) one",
+        )
+
     def __bool__(self) -> bool:
-        raise TraceError(
+        raise NotKnown(
             f"{name_of(self, 'a vector')} is only known on the device, and Python needs it now (as a condition)",
             hint="use mask.select(a, b)",
         )
@@ -250,6 +268,8 @@ class Vector(Owned):
         if x.dtype.dtype.kind == BOOL and symbol not in "&|^":
             x, y = x.to(CLASSES["Int32"]), y.to(CLASSES["Int32"])
         dtype = x.dtype.dtype
+        if dtype.is_float and not arithmetic.BINARY[symbol].float:
+            raise arithmetic.refuse(symbol, dtype, mixed(symbol, a, b))
         right = None
         if not isinstance(b, Vector) and as_numeric(b).is_static:
             folding.check_right(symbol, as_numeric(b).value, dtype)
@@ -280,6 +300,14 @@ class Vector(Owned):
         return Vector(arithmetic.select(mask.ir_value(), x.value, y.value, x.dtype.dtype, x.numel), x.shape, x.dtype)
 
 
+def _format(call: str, dtype: Any) -> type[Numeric]:
+    if dtype is None:
+        raise TraceError(
+            f"Vector.{call}) has no number format", hint=f"say which its elements have: fx.Vector.{call}, fx.Float32)"
+        )
+    return numeric_class(dtype)
+
+
 def _number(value: Any, kind: type[Numeric]) -> Numeric:
     """A number converted to a format."""
     return kind(as_numeric(value) if is_mlir_value(value) else value)
@@ -295,7 +323,7 @@ def _count(shape: Any) -> int:
         raise TraceError(f"a vector of shape {shape}", hint="every extent must be at least 1")
     if total > MAX_VECTOR:
         raise TraceError(
-            f"a vector of {total} elements in one thread, which has registers for fewer than {MAX_VECTOR}",
+            f"a vector of {total} elements in one thread, which has registers for {MAX_VECTOR} at most",
             hint="divide the work into tiles and slice one for each thread first",
         )
     return total

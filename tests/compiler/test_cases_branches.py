@@ -188,3 +188,21 @@ def test_l03_a_struct_is_merged_and_carried_field_by_field() -> None:
 
     for n, found in zip((0, 1, 7), by_device(body, head, bounds=(0, 1, 7)), strict=True):
         assert found == [expected(t, n) for t in range(64)]
+
+
+def test_l03_a_vector_that_an_arm_gives_to_a_field_is_merged() -> None:
+    head = """
+        @fx.struct
+        class P:
+            at: fx.Array[fx.Int32, 2]
+            steps: fx.Int32
+    """
+    body = """
+        p = P(at=[t, n], steps=0)
+        if t < n:
+            p.at = p.at * 2 + 1
+            p.steps += 3
+        R[t] = p.at[0] * 100 + p.at[1] * 10 + p.steps
+    """
+    for n, found in zip((0, 5), by_device(body, head, bounds=(0, 5)), strict=True):
+        assert found == [(2 * t + 1) * 100 + (2 * n + 1) * 10 + 3 if t < n else t * 100 + n * 10 for t in range(64)]

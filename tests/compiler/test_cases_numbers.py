@@ -320,9 +320,12 @@ def test_l21_an_index_outside_names_itself(index: int) -> None:
     assert error.hint and error.where is not None and error.where.line == line_of(body, "# use")
 
 
-def test_l21_too_few_names_is_pythons_error() -> None:
-    with pytest.raises(ValueError, match="too many values to unpack"):
-        run(V4 + "a, b = v4\nR[0] = a", np.int32, V=np.zeros(4, np.int32))
+def test_l21_too_few_names_is_an_error_that_names_the_vector() -> None:
+    for names, count in (("a, b", 2), ("a, b, c, d, e", 5)):
+        with pytest.raises(ValueError, match=f"'v4' has 4 elements, and {count} names are to take them") as caught:
+            run(V4 + f"{names} = v4\nR[0] = a", np.int32, V=np.zeros(4, np.int32))
+        assert isinstance(caught.value, FlylabError) and "a, *rest = v" in str(caught.value.hint)
+    run(V4 + "a, *rest = v4\n(b, c), d = v4[0:2], v4\nR[0] = a", np.int32, V=np.zeros(4, np.int32))
 
 
 # L22.

@@ -17,9 +17,9 @@ FP8 = "x = fx.Vector.filled(2, fx.Float8E4M3FN(1.5), fx.Float8E4M3FN)\n"
 
 # The body (its first line is line 3), the line that is wrong, words of the message, words of the hint.
 BODIES: dict[str, tuple[str, int, str, str]] = {
-    "power": (T + "x = t ** 2", 4, "no operator '**'", "x * x"),
-    "power of two": (T + "x = 2 ** t", 4, "no operator '**'", "x * x"),
-    "power of a vector": ("x = A.load() ** 2", 3, "no operator '**'", "x * x"),
+    "negative power": (T + "x = t ** -1", 4, "Int32 ** -1: an integer has no negative power", "x.to(fx.Float32) ** -1"),
+    "power of Float64": ("x = A[0].to(fx.Float64) ** 4", 3, "fpowi of Float64", "x.to(fx.Float32)"),
+    "power of an unsigned": (T + "x = 2 ** t.to(fx.Uint32)", 4, "exponent of the device", "x.to(fx.Int32)"),
     "tensor plus a number": ("x = A + 1.0", 3, "Tensor(f32, global, 64:1) has no operator '+'", "t.load()"),
     "number times a tensor": (T + "x = t * A", 4, "has no operator '*'", "t.load()"),
     "a tensor below a number": ("x = A < 1.0", 3, "has no operator '<'", "t.load()"),
@@ -77,7 +77,7 @@ def test_refused_at_its_line(name: str) -> None:
         (lambda: fx.Integer(3), "fx.Integer is the base of formats"),
         (lambda: fx.Float(3.0), "fx.Float is the base of formats"),
         (lambda: fx.Numeric(3), "fx.Numeric is the base of formats"),
-        (lambda: fx.Int32(3) ** 2, "Int32(3) has no operator '**'"),
+        (lambda: fx.Int32(3) ** -2, "Int32 ** -2: an integer has no negative power"),
         (lambda: fx.Uint64(7) > -1, "-1 beside a Uint64: their common format Uint64 holds 0"),
         (lambda: fx.Uint128(7) - -1, "-1 beside a Uint128"),
         (lambda: fx.Int32(7) + 2**70, "beside a Int32"),

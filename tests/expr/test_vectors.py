@@ -207,7 +207,7 @@ REFUSED = {
     "v.shuffle(v.to(fx.Int32), [0])": ("shuffle of 'v' (Float32) with one (Int32)", "convert one with .to(...)"),
     "v.reduce(3)": ("reduce by 3", "ADD, MUL, MAX, MIN"),
     "v.reduce('sum')": ("reduce by 'sum'", "ADD, MUL, MAX, MIN"),
-    "v.reduce(fx.ReductionOp.AND)": ("Float32 has no operator '&'", "convert with .to(...)"),
+    "v.reduce(fx.ReductionOp.AND)": ("Float32 has no operator '&'", "convert with .to(fx.Int32)"),
     "v.any()": ("any() of 'v', whose elements are Float32", "(v != 0).any()"),
     "~v": ("Float32 has no operator '~'", "convert"),
     "v + w": ("'v' has shape (4,) and 'w' (2, 2)", "Vector(v, shape) renames the shape"),

@@ -157,10 +157,14 @@ def _filled_object(like: Any, attributes: dict[str, Any]) -> Any:
 
 
 def set_attributes(value: Any, attributes: dict[str, Any], gone: Iterable[str] = ()) -> None:
-    """Set attributes past any `__setattr__` of the class's, and delete others."""
+    """Set attributes past any `__setattr__`, property or field of the class's, and delete others."""
     kind: Any = type if isinstance(value, type) else object
+    own = None if isinstance(value, type) else getattr(value, "__dict__", None)
     for name, each in attributes.items():
-        kind.__setattr__(value, name, each)
+        if own is None or isinstance(getattr(type(value), name, None), types.MemberDescriptorType):
+            kind.__setattr__(value, name, each)
+        else:
+            own[name] = each
     for name in gone:
         kind.__delattr__(value, name)
 
