@@ -36,17 +36,10 @@ def printf(*args: Any, format_str: str = "", **named: Any) -> None:
 
     The text is a format of Python's: `{}`, or numbered `{0}`, with a specification for numbers, `{:>8}`, `{:.3f}`,
     `{:x}`; `{{` is a brace. A value is a number of any format, a Vector, tuple, list, struct, layout, a pointer (its
-<<<<<<< HEAD
-    address), or anything that Python knows while tracing; the specification holds for each number in it. A newline is
-    added where there is none. In a launcher the line is printed at each launch; outside of both, at once. Without a
-    text the values are printed with blanks between them. Lines come out after the kernel, in `sys.stdout` of the
-    launching thread, by block, then thread, x fastest.
-=======
     address), or what Python knows while tracing; the specification holds for each number in it. A newline is added
     where there is none. In a launcher the line is printed at each launch; outside of both, at once. Without a text the
     values are printed with blanks between them. Lines come out after the kernel, in `sys.stdout` of the launching
     thread, by block, then thread, x fastest.
->>>>>>> s3-fix
 
     >>> printf("{} threads, {:x}, {{}}", 64, 255)
     64 threads, ff, {}
@@ -118,11 +111,7 @@ def _check_count(text: str, numbers: list[int], count: int) -> None:
     if set(numbers) == set(range(count)):
         if found := _CONVERSION.findall(text):
             raise TraceError(f"printf's format has a {found[0]} of C's: {text!r}",
-<<<<<<< HEAD
-                             hint=f'write {{}} in its place and pass a value; "{found[0]}" itself can be a value')
-=======
                              hint=f'write {{}} in its place and pass a value; for the text itself pass "{found[0]}"')
->>>>>>> s3-fix
         return
     found = _PERCENT.findall(text)
     hint = "give one value for each {}; a brace is written {{ or }}"

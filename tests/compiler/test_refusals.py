@@ -44,13 +44,8 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "Constexpr[int]",
     ),
     "range_constexpr step 0": ("for i in range_constexpr(0, 4, 0):\n    pass", 3, "must not be zero", "not 0"),
-<<<<<<< HEAD
     "const_expr of one": ("if fx.const_expr(fx.thread_idx.x < 3):\n    pass", 3, "const_expr", "plain `if`"),
-    "int of one": ("t = fx.thread_idx.x\nn = int(t)", 4, "'t' is only known on the device", "Constexpr"),
-=======
-    "const_expr of one": ("if fx.const_expr(fx.thread_idx.x < 3):\n    pass", 3, "const_expr", "select"),
     "int of one": ("t = fx.thread_idx.x\nn = int(t)", 4, "'t' is only known on the device", "fx.Int32(x)"),
->>>>>>> s3-fix
     "match": ("match 3:\n    case 3:\n        pass", 3, "`Match` statements", "assignments"),
     "returned value": ("x = 1\nif x:\n    return x", 5, "kernel 'k' returns a value", "tensors"),
     "wrong number format": (
