@@ -280,8 +280,7 @@ class While(Loop):
     def test(self, value: Any) -> bool:
         """The test, asked; whether the body is to be traced."""
         if self.runtime:
-            self._tested(value)
-            return True
+            return self._tested(value)
         assert self.block is not None
         if is_runtime(value):
             self._to_device()
@@ -307,15 +306,21 @@ class While(Loop):
         self.runtime = True
         self.memory.is_on_device = not self.unrolled
 
-    def _tested(self, value: Any) -> None:
-        """End the block of the test, and open that of the body."""
+    def _tested(self, value: Any) -> bool:
+        """End the block of the test, and open that of the body; or have the test traced anew, with what it changes."""
         block, condition = self.test_block, truth(value, "`while`").ir_value()
         assert block is not None
         self.test_end = End(self.state, self.head_values, None, is_test=True)
         passed = dict(self.state.carried)
         self.passing = condition, passed, self.head_values
         block.leave()
+        if self.test_end.more():
+            block.drop()
+            self.state.restore()
+            self.test_block = self.test_end = self.end = None
+            return False
         self._begin()
+        return True
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
         if self.runtime:
