@@ -57,10 +57,18 @@ def contents_of(value: Any) -> Any:
         return {n: value.variables[n] for n in value.names if n in value.variables}
     if isinstance(value, types.FunctionType):
         return None if is_library(value.__code__.co_filename) else dict(vars(value))
+    if isinstance(value, types.ModuleType):
+        return {n: v for n, v in vars(value).items() if not n.startswith("__")} if _is_users_module(value) else None
     if isinstance(value, type):
         return _of_class(value) if is_users(value) else None
     attributes = attributes_of(value)
     return _fixed(value) if attributes is None else attributes
+
+
+def _is_users_module(module: types.ModuleType) -> bool:
+    """Whether a module is a file of the user's, or was made by hand."""
+    file = getattr(module, "__file__", None)
+    return module.__spec__ is None if file is None else not is_library(file)
 
 
 def _of_class(value: type) -> dict[str, Any]:
@@ -179,7 +187,7 @@ def inside(value: Any, held: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield from _of_function(value)
     elif isinstance(held, dict):
         yield from ((v, f"{path}.{n}") for n, v in held.items())
-        if not isinstance(value, type):
+        if not isinstance(value, (type, types.ModuleType)):
             yield type(value), type(value).__name__
     elif isinstance(value, types.MethodType):
         yield from ((value.__self__, f"{path}.__self__"), (value.__func__, path))
