@@ -27,6 +27,7 @@ from flylab.compiler.control.values import (
     Tree,
     apart,
     ir_value,
+    kind_of,
     join,
     same,
     widen,
@@ -77,7 +78,7 @@ class State:
         for path, at in self.memory.items:
             if path in paths:
                 held = dict(items(self.heap.containers[paths[path]].held))
-                if at in held:
+                if at in held and kind_of(held[at]) is not None:
                     self.carry((paths[path], at), held[at], self.shown((paths[path], at)))
 
     def named(self, place: Place) -> Any:
@@ -130,7 +131,8 @@ class State:
         found, copies = {}, list[Copy]()
         for place, each in self.carried.items():
             if each.is_read:
-                found[place] = each.joined.rebuilt(iter(each.arguments or ()), copies)
+                is_nothing = isinstance(each.start, Leaf) and each.start.value is NOTHING and not each.joined.slots
+                found[place] = NOTHING if is_nothing else each.joined.rebuilt(iter(each.arguments or ()), copies)
         note(copies, self.frame, self.site, {n: v for n, v in found.items() if isinstance(n, str)})
         return found
 
@@ -231,10 +233,10 @@ class End:
         return any(found)
 
     def _carry_all(self) -> None:
-        """Carry every item of the containers that change: one may only change once another does, as in a queue."""
+        """Carry every number in the containers that change: one may only change once another does, as in a queue."""
         for key in self.contents:
             for at, value in items(self.state.heap.containers[key].held):
-                if (key, at) not in self.state.carried:
+                if (key, at) not in self.state.carried and kind_of(value) is not None:
                     self.state.carry((key, at), value, self.state.shown((key, at)))
 
     def _extend(self, place: Place) -> bool:
