@@ -60,9 +60,15 @@ def contents_of(value: Any) -> Any:
     if isinstance(value, type):
         return _of_class(value) if is_users(value) else None
     if isinstance(value, types.ModuleType):
-        return None if is_library(getattr(value, "__file__", None) or "") else _of_class(value)
+        return _of_class(value) if _is_users_module(value) else None
     attributes = attributes_of(value)
     return _fixed(value) if attributes is None else attributes
+
+
+def _is_users_module(module: types.ModuleType) -> bool:
+    """Whether a module is a file of the user's, or was made by hand."""
+    file = getattr(module, "__file__", None)
+    return module.__spec__ is None if file is None else not is_library(file)
 
 
 def _of_class(value: type | types.ModuleType) -> dict[str, Any]:
