@@ -136,11 +136,12 @@ class Kernel(TracedFunction):
         self, function: Callable[..., Any], name: str | None = None, known_block_size: Sequence[int] | None = None
     ):
         super().__init__(function, name)
-        if not re.fullmatch(r"[A-Za-z_$][\w$]*", self.name, re.ASCII):
+        number = self.name.lower() in ("inf", "infinity", "nan", "true", "false")  # to who reads the object's metadata
+        if number or not re.fullmatch(r"[A-Za-z_$][\w$]*", self.name, re.ASCII):
             raise TraceError(
                 f"a kernel called {self.name!r}: the name is its symbol in the code object",
                 where=self.signature.where(),
-                hint='use ASCII letters, digits, _ and $: @flyc.kernel(name="...")',
+                hint='use ASCII letters, digits, _ and $, and no word for a number: @flyc.kernel(name="...")',
             )
         self.known_block_size = None if known_block_size is None else self._block(known_block_size)
 

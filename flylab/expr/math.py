@@ -41,7 +41,9 @@ def _common_format(name: str, values: list[Any]) -> type[Numeric]:
     formats = formats or [dtype_of(as_numeric(x)) for x in values]
     for dtype in formats:
         if not dtype.is_float:
-            raise TraceError(f"{name} of {dtype}: it takes floats", hint="convert it first: x.to(fx.Float32)")
+            plain = [x for x in values if isinstance(x, int)]
+            hint = "convert it first: " + (f"{plain[0]}.0, fx.Float32(x)" if plain else "x.to(fx.Float32)")
+            raise TraceError(f"{name} of {dtype}: it takes floats", hint=hint)
         require_arithmetic(dtype)
     return CLASSES[functools.reduce(promote, formats).name]
 
@@ -154,7 +156,10 @@ def _function(name: str, operands: str, meaning: str, example: str) -> Callable[
     row, names = FUNCTIONS[name], operands.split()
 
     def function(*given: Any, fastmath: Any = None, **named: Any) -> Any:
-        bound = signature.bind(*given, **named)
+        try:
+            bound = signature.bind(*given, **named)
+        except TypeError as error:
+            raise TraceError(f"{name}: {error}", hint=f"call it as fx.math.{name}({', '.join(names)})") from None
         results = _compute(row, tuple(bound.arguments.values()), fastmath)
         return results if row.results > 1 else results[0]
 

@@ -37,7 +37,14 @@ def fold(symbol: str, operands: tuple[Any, ...]) -> Any:
     """Numbers or vectors joined by an operator of `arithmetic.BINARY`, from the left to the right."""
     if not operands:
         raise TraceError(f"{symbol}() of nothing", hint="give at least one value")
-    result, *others = [typed(operand) for operand in operands]
+    result, *others = values = [typed(operand) for operand in operands]
+    for value in values:
+        if not isinstance(value, (Vector, Numeric, bool, int, float)):
+            several = isinstance(value, (list, tuple))
+            raise TraceError(
+                f"{symbol} of {name_of(value, repr(value))} (a {type(value).__name__}): no number and no vector",
+                hint=f"give its items: fx.{symbol}(*xs)" if several else "give numbers or vectors",
+            )
     for other in others:
         if isinstance(result, Vector) or isinstance(other, Vector):
             result = Vector.combine(symbol, result, other)

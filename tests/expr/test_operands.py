@@ -12,12 +12,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 
 import flylab
 import flylab.expr as fx
 from flylab.errors import FlylabError, TraceError
 from tests.samples import kernel_of, on_device
+
+torch = pytest.importorskip("torch")
 
 # Two lines of a kernel before each; then the expression, words of the message, words of the hint.
 GIVEN = "t, x = fx.thread_idx.x, A[0]\nv, xs = fx.Vector.filled(4, t, fx.Int32), [1, 2, 3]\n"
@@ -60,7 +61,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "any([t < 1, t > 3])": ("Python's any() asks", "a | b | c"),
     "all(n < t for n in xs)": ("Python's all() asks", "a & b & c"),
     "sorted([t, x])": ("Python's sorted() asks", "fx.min(a, b), fx.max(a, b)"),
-    "max(xs, key=lambda n: int(t))": ("'t' is only known on the device, and Python needs it now (int(...))", "Int32(x)"),
+    "max(xs, key=lambda n: int(t))": ("'t' is only known on the device, and Python needs it now (int", "Int32(x)"),
     "t in (1, 2)": ("only known on the device, and Python needs it now (in a test with `in`)", "(x == 1) | (x == 2)"),
     "t in xs": ("(in a test with `in`)", "(x == 1) | (x == 2)"),
     "int(x)": ("'x' is only known on the device", "fx.Int32(x) converts it"),
@@ -71,7 +72,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "float(v)": ("Python's float() of 'v', which has 4 elements", "fx.Float32(v[i]) one"),
     "xs[t]": ("'t' is only known on the device", "fx.range_constexpr(n), whose numbers Python knows; a tensor"),
     "[0] * v": ("has no '*' with a value, a list", "Vector.from_elements"),
-    "(lambda a, b: a)(*[i for i, j in [fx.thread_idx]])": ("fx.thread_idx has 3 elements, and 2 names", "name for each"),
+    "(lambda a, b: a)(*[i for i, j in [fx.thread_idx]])": ("fx.thread_idx has 3 elements, and 2", "a name for"),
     "fx.Vector.filled(2, t)": ("Vector.filled(n, x) has no number format", "fx.Vector.filled(n, x, fx.Float32)"),
     "fx.Vector.from_elements(xs)": ("Vector.from_elements([x, y]) has no number format", "[x, y], fx.Float32)"),
     "fx.Vector.filled(1025, 0, fx.Int8)": ("has registers for 1024 at most", "tiles"),
@@ -191,3 +192,19 @@ def test_powers_of_vectors() -> None:
     x = np.arange(1, 65)
     assert np.array_equal(b, x**2 + 2 ** (x % 4) + x ** (x % 3) + 1)
     assert np.allclose(a, x**2 + x**0.5 + 1 / x, rtol=1e-6)
+
+
+@pytest.mark.parametrize("call, message, hint", [
+    (lambda: fx.max([fx.Int32(1), 5]), "max of [Int32(1), 5] (a list): no number and no vector", "fx.max(*xs)"),
+    (lambda: fx.min(fx.Int32(1), (2, 3)), "min of (2, 3) (a tuple)", "fx.min(*xs)"),
+    (lambda: fx.maxnumf("a", 1.0), "maxnum of 'a' (a str)", "give numbers or vectors"),
+    (lambda: fx.math.sqrt(4), "sqrt of Int32: it takes floats", "4.0"),
+    (lambda: fx.math.fma(fx.Int32(2), 3, 4), "fma of Int32: it takes floats", "fx.Float32(x)"),
+    (lambda: fx.math.exp(), "exp: missing a required argument: 'x'", "call it as fx.math.exp(x)"),
+    (lambda: fx.math.fma(1.0, 2.0), "fma: missing a required argument: 'c'", "fx.math.fma(a, b, c)"),
+    (lambda: fx.math.exp(1.0, base=2), "exp: got an unexpected keyword argument 'base'", "fx.math.exp(x)"),
+])  # fmt: skip
+def test_functions_name_what_they_do_not_take(call: Callable[[], Any], message: str, hint: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        call()
+    assert message in caught.value.message and hint in (caught.value.hint or "")

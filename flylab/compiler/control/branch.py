@@ -13,7 +13,8 @@ from flylab.compiler.control.aliases import note
 from flylab.compiler.control.containers import items, shown, store
 from flylab.compiler.control.regions import Block, yield_from
 from flylab.compiler.control.snapshot import Container, Heap, Unbound, variables
-from flylab.compiler.control.values import Copy, Joined, Leaf, Mismatch, Tree, apart, ir_value, join, same
+from flylab.compiler.control.values import NOTHING, Copy, Joined, Leaf, Mismatch, Tree, apart, ir_value, join, same
+from flylab.compiler.syntax.exits import RETURNED
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
 from flylab.expr.location import mlir_location
@@ -64,7 +65,7 @@ class Branch:
         self.frame: FrameType | None = frame
         self.location = mlir_location()
         self.before = variables(frame, site.names)
-        self.heap = Heap(frame, site.names)
+        self.heap = Heap(frame, site.names, site.reads)
         self.arms: list[Arm] = []
 
     def begin(self) -> None:
@@ -152,6 +153,8 @@ class Branch:
         if name not in self.site.live:
             return Unbound(name, f"is not kept by {self.site.what}", "read it before")
         missing = [v is MISSING or isinstance(v, Unbound) for v in values]
+        if self.site.guards == (RETURNED,) and missing == [False, True]:  # who has returned reads nothing any more
+            return Merged(merge.add(f"'{name}'", then.trees[name], Leaf(NOTHING), name))
         if any(missing):
             given = [v for v in values if isinstance(v, Unbound) and (all(missing) or v.is_partial)]
             return given[0] if given else one_sided(name, self.site, missing[0])
@@ -164,7 +167,7 @@ class Branch:
             contents = [arm.contents.get(key, container.held) for arm in self.arms]
             if isinstance(container.object, types.CellType) and self._has_none(container, contents):
                 continue
-            _check_alike(container.path, contents, self.site)
+            _check_alike(container.path, contents, self.site, isinstance(container.object, dict))
             container.hold(contents[0])
             others = dict(items(contents[1]))
             for at, value in items(contents[0]):
@@ -190,7 +193,7 @@ class Merged:
     index: int
 
 
-def _check_alike(path: str, contents: list[Any], site: Site) -> None:
+def _check_alike(path: str, contents: list[Any], site: Site, in_order: bool) -> None:
     """Refuse a container that has other keys, or another length, on the other path."""
     a, b = contents
     if isinstance(a, dict):
@@ -198,6 +201,9 @@ def _check_alike(path: str, contents: list[Any], site: Site) -> None:
         if apart:
             raise TraceError(f"'{path}' has {apart[0]!r} in one arm of {site.what} only",
                              hint=f"give '{path}' that entry before {site.what}, or in both arms")
+        if in_order and list(a) != list(b):
+            raise TraceError(f"'{path}' has its entries in another order after the other arm of {site.what}",
+                             hint=f"give '{path}' its entries before {site.what}, and set them in the arms")
     elif isinstance(a, set) and a != b:
         raise TraceError(f"the set '{path}' differs after the arms of {site.what}", hint="use a list of Booleans")
     elif len(a) != len(b):
@@ -215,7 +221,7 @@ def NO_VALUE(name: str, site: Site) -> Unbound:
 def one_sided(name: str, site: Site, missing_then: bool) -> Unbound:
     """A variable that only one arm gives a value."""
     if missing_then and not site.has_else:
-        reason = f"has a value only where no flag of {site.what} is set"
+        reason = f"has no value where {site.what} holds"
     else:
         reason = f"has a value only where {site.what} {'does not hold' if missing_then else 'holds'}"
     where = "in its other arm" if site.has_else else "in an `else` of it"

@@ -64,7 +64,7 @@ class State:
         self.runs = runs
         """Whether the body is known to run at least once."""
         self.before = variables(frame, site.names)
-        self.heap = Heap(frame, site.names)
+        self.heap = Heap(frame, site.names, site.reads)
         self.carried: dict[Place, Carried] = {}
         for name in site.names:
             self._name(name)

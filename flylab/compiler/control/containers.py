@@ -12,7 +12,7 @@ import itertools
 import operator
 import types
 import warnings
-from collections import deque
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
@@ -57,10 +57,10 @@ def contents_of(value: Any) -> Any:
         return {n: value.variables[n] for n in value.names if n in value.variables}
     if isinstance(value, types.FunctionType):
         return None if is_library(value.__code__.co_filename) else dict(vars(value))
-    if isinstance(value, types.ModuleType):
-        return {n: v for n, v in vars(value).items() if not n.startswith("__")} if _is_users_module(value) else None
     if isinstance(value, type):
         return _of_class(value) if is_users(value) else None
+    if isinstance(value, types.ModuleType):
+        return _of_class(value) if _is_users_module(value) else None
     attributes = attributes_of(value)
     return _fixed(value) if attributes is None else attributes
 
@@ -71,10 +71,10 @@ def _is_users_module(module: types.ModuleType) -> bool:
     return module.__spec__ is None if file is None else not is_library(file)
 
 
-def _of_class(value: type) -> dict[str, Any]:
-    """The attributes of a class that are no part of what it is: no methods, nothing of Python's own."""
-    parts = (types.FunctionType, types.MemberDescriptorType, types.GetSetDescriptorType, property, classmethod,
-             staticmethod)
+def _of_class(value: type | types.ModuleType) -> dict[str, Any]:
+    """The attributes of a class, or module, that are no part of what it is: no methods, nothing of Python's own."""
+    parts = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, types.MemberDescriptorType,
+             types.GetSetDescriptorType, property, classmethod, staticmethod)
     return {n: v for n, v in vars(value).items() if not n.startswith("__") and not isinstance(v, parts)}
 
 
@@ -164,7 +164,7 @@ def refuse_change(value: Any, path: str) -> NoReturn:
 def same_contents(a: Any, b: Any) -> bool:
     """Whether a container holds the same things as before (what `contents_of` gave)."""
     if isinstance(a, dict):
-        return a.keys() == b.keys() and _all_same(a.values(), map(b.__getitem__, a))
+        return list(a) == list(b) and _all_same(a.values(), b.values())
     if isinstance(a, (set, Fixed)) or a is None:
         return bool(a == b)
     return len(a) == len(b) and (all(map(operator.is_, a, b)) or _all_same(a, b))
@@ -185,6 +185,10 @@ def inside(value: Any, held: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield from ((v, path or n) for n, v in held.items())
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value)
+    elif isinstance(value, (UserDict, UserList)):
+        yield value.data, f"{path}.data"
+    elif isinstance(value, ChainMap):
+        yield value.maps, f"{path}.maps"
     elif isinstance(held, dict):
         yield from ((v, f"{path}.{n}") for n, v in held.items())
         if not isinstance(value, (type, types.ModuleType)):

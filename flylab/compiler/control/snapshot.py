@@ -6,6 +6,7 @@ An arm or a body is traced once, or twice, for all threads; whatever it changed 
 from __future__ import annotations
 
 import types
+from collections.abc import Collection
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -78,14 +79,18 @@ class Heap:
     a site assigns itself are among its `names`, and left out.
     """
 
-    def __init__(self, frame: FrameType, names: tuple[str, ...] = ()):
+    def __init__(self, frame: FrameType, names: tuple[str, ...] = (), mentioned: Collection[str] | None = None):
+        """`mentioned` are the names through which alone something can change (None for any of the frame's)."""
         self.containers: dict[int, Container] = {}
         own = set(names).intersection(frame.f_code.co_cellvars + frame.f_code.co_freevars)
-        todo: list[tuple[Any, str]] = [(v, n) for n, v in frame.f_locals.items() if not n.startswith(HIDDEN)]
+        todo: list[tuple[Any, str]] = [
+            (v, n) for n, v in frame.f_locals.items()
+            if not n.startswith(HIDDEN) and (mentioned is None or n in mentioned)]
         shared = frame.f_globals
         if rebound := rebound_by(frame.f_code) - set(names):
             todo.append((Globals.of(shared, rebound), ""))
-        todo += [(shared[n], n) for n in names_of(frame.f_code) if n in shared]
+        named = names_of(frame.f_code) if mentioned is None else mentioned
+        todo += [(shared[n], n) for n in named if n in shared]
         seen: set[int] = set()
         while todo:
             value, path = todo.pop()

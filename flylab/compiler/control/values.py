@@ -92,7 +92,18 @@ class Tree:
 
 
 def apart(value: Any) -> Leaf | Tree:
-    """A value as a tree. Layouts and tensors with runtime parts are asked for them here, where tracing stands."""
+    """A value as a tree. Layouts and tensors with runtime parts are asked for them here, where tracing stands.
+
+    Raises `TraceError` for a value that leads to itself.
+    """
+    try:
+        return _apart(value)
+    except RecursionError:
+        raise TraceError("a value that differs from path to path leads to itself",
+                         hint="merge and carry values without a cycle: numbers, lists and objects of these") from None
+
+
+def _apart(value: Any) -> Leaf | Tree:
     kind = type(value)
     if kind in PLAIN or isinstance(value, (Numeric, Vector, Pointer)):
         return Leaf(value)

@@ -15,7 +15,7 @@ from typing import Any
 
 from flylab.compiler.source import Source
 from flylab.compiler.syntax.exits import Exits, assign, hook, is_hook, load, place, placed
-from flylab.compiler.syntax.liveness import Liveness, Names
+from flylab.compiler.syntax.liveness import SEES_ALL, Liveness, Names
 from flylab.compiler.syntax.names import bindings, inside, parameters, walk
 from flylab.errors import NotSupportedError, TraceError
 from flylab.places import SourceLine
@@ -50,6 +50,8 @@ class Site:
     lines: dict[str, tuple[int | None, int | None]] | None = None
     """The lines that bind each name: the last one before, and the last one inside."""
     has_else: bool = False
+    reads: Names | None = None
+    """The names that it mentions, through which alone it can change something; None for any."""
     target: str | None = None
     """Of a `for` with a `break`: its variable, which is assigned in the body."""
 
@@ -164,7 +166,7 @@ class Hooking(ast.NodeTransformer):
         inner = tuple(n for n in names if n not in targets)
         self.sites.append(Site(kind, first, names, after & written, head & written, inner,
                                getattr(node, "stops", ()), getattr(node, "guards", ()), lines, has_else,
-                               getattr(node, "kept", None)))
+                               mentioned(node), getattr(node, "kept", None)))
         return len(self.sites) - 1
 
     def _last(self, name: str, first: int, last: int) -> int | None:
@@ -378,12 +380,24 @@ class Hooking(ast.NodeTransformer):
         return place(hook("decided", value, ast.Constant(kind)), value)
 
 
+def mentioned(node: ast.AST) -> Names | None:
+    """The names that a statement mentions; None where it may reach any: by `locals`, or by a `super` without arguments.
+    """
+    found = {n.id for n in walk(node) if isinstance(n, ast.Name)}
+    return None if found & (SEES_ALL | {"super"}) else frozenset(found)
+
+
 def _unsure(body: list[ast.stmt], bound: list[list[tuple[str, int]]], known: set[str]) -> set[str]:
     """The names whose first binding stands in an `if` or a loop, and that may have no value behind it."""
     sure, unsure = set(known), set()
     for statement, names in zip(body, bound, strict=True):
         found = {name for name, _ in names}
-        if isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
+        if isinstance(statement, ast.With):
+            inner = [list(bindings([each])) for each in statement.body]
+            found_unsure = _unsure(statement.body, inner, sure)
+            unsure |= found_unsure
+            sure |= found - found_unsure
+        elif isinstance(statement, (ast.If, ast.For, ast.While, ast.Try)):
             unsure |= found - sure
         else:
             sure |= found
