@@ -20,8 +20,8 @@ WITHOUT = (
     # which an access of one element beside a vector gives.
     "-disable-vector-combine",
     # Where threads leave a loop in different rounds, a value that all threads share inside of it differs behind it. The
-    # peephole pass takes away the copy that keeps each thread's own, and SIFoldOperands then reads the last round's.
-    "-disable-peephole",
+    # peephole pass looks through the copy that keeps each thread's own, and SIFoldOperands then reads the last round's.
+    "-disable-adv-copy-opt",
 )
 """Passes of LLVM 22 that are switched off, and why."""
 

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import flylab.compiler as flyc
 from flylab.compiler.control import loops
+from flylab.errors import TraceError
 from flylab.expr.state import active
 from tests.compiler.threads import agree, each_program, line_of, refused
-from tests.samples import kernel_of
+from tests.samples import cell, kernel_of
 
 MODULES = "import itertools\n"
 
@@ -115,3 +117,33 @@ def test_an_error_at_the_end_of_a_region_leaves_nothing_behind(monkeypatch: pyte
     A = np.zeros(64, np.int32)
     names["launch"](A)
     assert A[0] == 3
+
+
+ENDLESS = """
+@flyc.kernel
+def k(A: fx.Tensor):
+    x = A[0]
+    while {test}:
+        {body}
+    A[1] = x
+
+@flyc.jit
+def launch(A: fx.Tensor):
+    k(A).launch(grid=1, block=1)
+"""
+
+
+@pytest.mark.parametrize("test, body", [("x < 1.0", "x = x * 1.0"), ("A[0] < 1.0", "pass")])
+def test_a_loop_that_may_never_end_is_not_taken_out(test: str, body: str) -> None:
+    names = cell(ENDLESS.format(test=test, body=body))
+    compiled = flyc.compile(names["launch"], np.zeros(64, np.float32))
+    jumps = [i for i in compiled.isa.kernels["k"].instructions if "branch" in i.mnemonic]
+    assert jumps, "what follows would run for a thread that never gets there"
+
+
+def test_a_while_of_known_numbers_is_not_unrolled_without_end() -> None:
+    names = cell(ENDLESS.format(test="True", body="x = x"))
+    with pytest.raises(TraceError, match="the `while` on line 4 is decided while tracing, and does not end") as caught:
+        flyc.compile(names["launch"], np.zeros(64, np.float32))
+    assert caught.value.where is not None and caught.value.where.line == 4
+    assert "for i in range(n)" in str(caught.value.hint)

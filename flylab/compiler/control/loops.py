@@ -20,7 +20,10 @@ from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
 from flylab.expr.emit import op
 from flylab.expr.location import mlir_location
+from flylab.expr.state import current_kernel
 
+UNROLLED = 10_000
+"""How many rounds of a `while` are unrolled at most: more is a mistake, or more than a chip's memory for code holds."""
 ROUNDS = 8
 """How often a body is traced at most: each time more is carried, or in another format."""
 
@@ -269,6 +272,9 @@ class While(Loop):
     def _try(self) -> None:
         """Begin a round in Python, on trial."""
         assert self.frame is not None
+        if self.unrolled == UNROLLED:
+            raise TraceError(f"{self.site.what} is decided while tracing, and does not end in {UNROLLED} rounds",
+                             hint="over numbers that Python knows it unrolls: for i in range(n) is the device's loop")
         self.state = State(self.memory, self.frame, None, False)
         self.block = Block(f"a round of {self.site.what}", is_trial=True)
         self.block.enter()
@@ -368,6 +374,7 @@ class While(Loop):
             for name in self.site.stops:
                 condition = _and_not(condition, arguments[self._slots().index(name)])
             passed = self._passed(head, arguments)
+            _keep_loop()
         yield_from(self.test_block, [condition, *passed], "scf.condition")
         with self.block.at_end():
             following = self.end.values(places)
@@ -398,6 +405,18 @@ def _while(test: Block, body: Block, operands: list[Any], types: list[Any], loca
     test.move_to(made.regions[0])
     body.move_to(made.regions[1])
     return list(made.results)
+
+
+def _keep_loop() -> None:
+    """Keep a loop that does nothing but end, or not: MLIR and LLVM would take it out, and run what is behind it."""
+    from mlir import ir
+
+    if current_kernel() is not None:
+        op("llvm.call_intrinsic", [], None, {
+            "intrin": ir.StringAttr.get("llvm.sideeffect"),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+        })
 
 
 def _and_not(condition: Any, flag: Any) -> Any:

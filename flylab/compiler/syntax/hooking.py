@@ -6,7 +6,6 @@ Every kind of statement is in one of the two tables below; one that is in neithe
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -70,7 +69,7 @@ class Hooking(ast.NodeTransformer):
         self.counter = counter
         self.sites = sites
         self.space = space
-        """The function's globals: a call of flylab's own, or of Python's, needs no hook."""
+        """The function's globals: a call of flylab's own needs no hook."""
         self.bound_names = bound
         """The names that it, and the functions around it, bind: these are no globals."""
         self.is_generator = is_generator
@@ -333,15 +332,13 @@ class Hooking(ast.NodeTransformer):
         return node
 
     def _is_known(self, function: ast.expr) -> bool:
-        """Whether a call is of flylab's own, or of Python's, by the globals that the function has now."""
+        """Whether a call is of flylab's own, by the globals that the function has now."""
         root = function
         while isinstance(root, ast.Attribute):
             root = root.value
         if not isinstance(root, ast.Name) or root.id in self.bound_names:
             return False
         found = self.space.get(root.id)
-        if found is None:
-            return root is function and hasattr(builtins, root.id)
         name = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
         return str(name).startswith("flylab.") and not str(name).startswith("flylab.kernels")
 
