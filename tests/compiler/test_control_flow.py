@@ -119,6 +119,22 @@ def test_an_error_at_the_end_of_a_region_leaves_nothing_behind(monkeypatch: pyte
     assert A[0] == 3
 
 
+@pytest.mark.parametrize("body", [
+    "i = t\nwhile True:\n    x = A[i % 64]\n    if x > n or i > t + 9:\n        break\n    i += 1\nR[t] = x * 100 + i",
+    "for i in range(20):\n    x = A[i] + t\n    if x > 2 * n:\n        break\nR[t] = x * 100 + i",
+])
+def test_what_every_first_round_binds_has_a_value_behind_the_loop(body: str) -> None:
+    agree(body)
+
+
+def test_a_name_of_a_round_that_may_not_begin_is_refused_behind_it() -> None:
+    body = "for i in range(n):\n    x = i\n    if A[i] > 3:\n        break\nelse:\n    x = -1\nR[t] = x"
+    error = refused(body)
+    assert "'x' has a value only where the `for ... else`" in error.message
+    assert str(error.hint).startswith("give 'x' a value before the `for ... else`")
+    assert error.where is not None and error.where.text.strip() == "R[t] = x"
+
+
 ENDLESS = """
 @flyc.kernel
 def k(A: fx.Tensor):

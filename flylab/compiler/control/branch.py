@@ -224,8 +224,8 @@ def one_sided(name: str, site: Site, missing_then: bool) -> Unbound:
         reason = f"has no value where {site.what} holds"
     else:
         reason = f"has a value only where {site.what} {'does not hold' if missing_then else 'holds'}"
-    where = "in its other arm" if site.has_else else "in an `else` of it"
-    return Unbound(name, reason, f"give '{name}' a value before {site.what}, or {where}", is_partial=True)
+    where = ", or in its other arm" if site.has_else else ", or in an `else` of it" if site.kind == "if" else ""
+    return Unbound(name, reason, f"give '{name}' a value before {site.what}{where}", is_partial=True)
 
 
 class Merge:

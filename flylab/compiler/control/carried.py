@@ -32,6 +32,7 @@ from flylab.compiler.control.values import (
     same,
     widen,
 )
+from flylab.compiler.syntax.liveness import Names
 from flylab.dialect.types import dtype_text
 from flylab.errors import TraceError
 from flylab.expr.numeric import CLASSES
@@ -62,6 +63,8 @@ class State:
         self.frame = frame
         self.init = init
         self.runs = runs
+        self.first: Names = frozenset()
+        """The names that certainly have a value after the first round, which is known to begin."""
         """Whether the body is known to run at least once."""
         self.before = variables(frame, site.names)
         self.heap = Heap(frame, site.names, site.reads)
@@ -250,7 +253,7 @@ class End:
             state.memory.items[state.named(place)] = None
         before = self._before(place)
         read = not isinstance(place, str) or (place in state.site.head and place in state.site.inner)
-        runs = state.runs or self.is_test
+        runs = state.runs or self.is_test or place in state.first
         if before is MISSING or (not read and runs):
             if not runs or isinstance(tree, Leaf) and tree.value is NOTHING:
                 return False  # no value where the loop does not run

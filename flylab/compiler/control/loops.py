@@ -158,6 +158,7 @@ class For(Loop):
     def __init__(self, site: Site, frame: FrameType, bounds: Range, init: list[Any] | None):
         super().__init__(site, frame, init, bounds.runs and not site.stops)
         self.range = bounds
+        self.state.first = site.first if bounds.runs else frozenset()
         if bounds.runs and site.target is not None and site.target in site.live:
             self.state.begin(site.target, bounds.kind(0))  # the first round assigns it, before any exit
 
@@ -257,7 +258,7 @@ class While(Loop):
             return self.goes
         if not self.runtime:
             assert self.frame is not None
-            self.state, self.runtime = State(self.memory, self.frame, None, False), True
+            self.state, self.runtime = self._state(), True
         if self.rounds and self._settled():
             self._build()
             return False
@@ -269,13 +270,19 @@ class While(Loop):
         self.test_block, self.block = self.block, None
         return True
 
+    def _state(self) -> State:
+        assert self.frame is not None
+        state = State(self.memory, self.frame, None, False)
+        state.first = self.site.first
+        return state
+
     def _try(self) -> None:
         """Begin a round in Python, on trial."""
         assert self.frame is not None
         if self.unrolled == UNROLLED:
             raise TraceError(f"{self.site.what} is decided while tracing, and does not end in {UNROLLED} rounds",
                              hint="over numbers that Python knows it unrolls: for i in range(n) is the device's loop")
-        self.state = State(self.memory, self.frame, None, False)
+        self.state = self._state()
         self.block = Block(f"a round of {self.site.what}", is_trial=True)
         self.block.enter()
 

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from flylab.compiler.syntax.names import SCOPES, children
+from flylab.compiler.syntax.names import SCOPES, bindings, children
 
 HOOK = "__flylab__"
 RETURNED, RESULT, HOME = "__returned__", "__result__", "__home__"
@@ -159,13 +159,15 @@ class Exits:
         orelse = self.block(node.orelse, outer, returns)
         node.orelse = []
         loop = Loop(next(self.counter), self.finals)
+        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
+        if endless or isinstance(node, ast.For):
+            node.first = _bound_first(node.body)  # type: ignore[union-attr]
         body = self.block(node.body, loop, returns)
         if not kinds:
             node.body = body
             return [node, *orelse]
         stops = [loop.broke] * (ast.Break in kinds) + [RETURNED] * (ast.Return in kinds)
         before: list[ast.stmt] = [assign(loop.home, hook("home"))]
-        endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
         if isinstance(node, ast.While):
             stops.append(loop.done)
             end: list[ast.stmt] = [assign(loop.done, ast.Constant(True)),
@@ -184,10 +186,25 @@ class Exits:
         node.body = placed([guard(stops, body)], node) if stops else body
         node.stops = tuple(stops)  # type: ignore[union-attr]
         skipping = [flag for flag in stops if flag != loop.done]
-        behind = placed([guard(skipping, orelse)], node) if orelse and skipping else orelse
+        behind = orelse
+        if orelse and skipping:
+            unless = guard(skipping, orelse)
+            unless.kind = f"{type(node).__name__.lower()} ... else"  # type: ignore[attr-defined]
+            behind = placed([unless], node)
         if endless and ast.Return in kinds and ast.Break not in kinds:  # only a return ends it
             behind = placed([assign(RETURNED, ast.Constant(True))], node)
         return [*placed(before, node), node, *behind]
+
+
+def _bound_first(body: list[ast.stmt]) -> frozenset[str]:
+    """The names that the first round of a loop certainly binds: plain assignments before any exit."""
+    names: set[str] = set()
+    for statement in body:
+        if any(_all_exits(statement)):
+            break
+        if isinstance(statement, (ast.Assign, ast.AugAssign)):
+            names |= {name for name, _ in bindings([statement])}
+    return frozenset(names)
 
 
 class Loop:

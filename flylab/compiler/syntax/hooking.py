@@ -51,6 +51,8 @@ class Site:
     has_else: bool = False
     reads: Names | None = None
     """The names that it mentions, through which alone it can change something; None for any."""
+    first: Names = frozenset()
+    """Of a loop: the names that its first round certainly binds, before any exit."""
     target: str | None = None
     """Of a `for` with a `break`: its variable, which is assigned in the body."""
 
@@ -165,7 +167,8 @@ class Hooking(ast.NodeTransformer):
         inner = tuple(n for n in names if n not in targets)
         self.sites.append(Site(kind, first, names, after & written, head & written, inner,
                                getattr(node, "stops", ()), getattr(node, "guards", ()), lines, has_else,
-                               mentioned(node), getattr(node, "kept", None)))
+                               mentioned(node), getattr(node, "first", frozenset()),
+                               getattr(node, "kept", None)))
         return len(self.sites) - 1
 
     def _last(self, name: str, first: int, last: int) -> int | None:
@@ -176,7 +179,7 @@ class Hooking(ast.NodeTransformer):
         if getattr(node, "is_plain", False):
             node.body = self.block(node.body)
             return node
-        number = self.site("if", node, node.body, has_else=bool(node.orelse))
+        number = self.site(getattr(node, "kind", "if"), node, node.body, has_else=bool(node.orelse))
         names = self.sites[number].names
         name = f"__if_{next(self.counter)}__"
         test = self.visit(node.test)
