@@ -27,8 +27,8 @@ from flylab.compiler.control.values import (
     Tree,
     apart,
     ir_value,
-    kind_of,
     join,
+    kind_of,
     same,
     widen,
 )
