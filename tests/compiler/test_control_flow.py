@@ -5,6 +5,8 @@ Most of these programs were shrunk from those of test_control_programs.py.
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -112,7 +114,7 @@ def test_an_error_at_the_end_of_a_region_leaves_nothing_behind(monkeypatch: pyte
     names = kernel_of("s = 0\nfor i in range(3):\n    s += i\nA[0] = s")
     with pytest.raises(ValueError, match="no"):
         names["launch"](np.zeros(64, np.int32))
-    assert (active.function, active.region) == (None, None)
+    assert active.function is None and active.region is None
     monkeypatch.undo()
     A = np.zeros(64, np.int32)
     names["launch"](A)
@@ -163,3 +165,40 @@ def test_a_while_of_known_numbers_is_not_unrolled_without_end() -> None:
         flyc.compile(names["launch"], np.zeros(64, np.float32))
     assert caught.value.where is not None and caught.value.where.line == 4
     assert "for i in range(n)" in str(caught.value.hint)
+
+
+def test_what_a_kernel_made_is_gone_after_its_trace() -> None:
+    """What traces a branch or a loop knows the frame that it stands in, and is a variable of it: no cycle may stay."""
+    names = kernel_of("""
+t = fx.thread_idx.x
+probe = Probe()
+made.append(weakref.ref(probe))
+s = 0
+for k in (1, 2):
+    if t > k:
+        s += k
+    else:
+        s -= k
+for i in range(t):
+    s += i
+for i in range(0):
+    s += 1
+w = 0
+while w < 3:
+    w += 1
+while s < 5:
+    s += 1
+A[t] = s if t < 3 else 0
+""")
+
+    class Probe:
+        pass
+
+    made: list[Any] = []
+    names.update(Probe=Probe, made=made, weakref=weakref)
+    gc.disable()
+    try:
+        names["launch"](np.zeros(64, np.int32))
+        assert [each() for each in made] == [None]
+    finally:
+        gc.enable()

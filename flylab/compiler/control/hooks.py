@@ -200,13 +200,15 @@ class Unrolled:
         if is_runtime(iterable) and not isinstance(iterable, Vector):
             raise TraceError(f"a `for` over {name_of(iterable, 'a value of the device')}, a single value",
                              hint="loop over range(n), or over fx.range_constexpr(n)")
-        self.iterable, self.site, self.frame = iterable, site, frame
+        self.iterable, self.site = iterable, site
+        self.frame: FrameType | None = frame if site.stops else None
 
     def __iter__(self) -> Iterator[Any]:
+        frame, self.frame = self.frame, None  # which has this object among its variables
         for rounds, item in enumerate(self.iterable):
             yield item
-            if self.site.stops:
-                flags = variables(self.frame, self.site.stops).values()
+            if frame is not None:
+                flags = variables(frame, self.site.stops).values()
                 if any(f for f in flags if not is_runtime(f)):
                     return
                 if rounds == ENDLESS and not isinstance(self.iterable, Sized):

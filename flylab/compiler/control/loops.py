@@ -191,6 +191,7 @@ class For(Loop):
         state = self.state
         self.results = list(state.init or ())
         self.final = tuple([state.before.get(n, NO_VALUE(n, self.site)) for n in self.site.names])
+        self.state = None  # type: ignore[assignment]
 
     def _build(self) -> None:
         from mlir import ir
@@ -255,6 +256,8 @@ class While(Loop):
         if not self.runtime and not self.memory.is_on_device:
             if self.goes:
                 self._try()
+            else:
+                self.frame = self.state = None  # type: ignore[assignment]
             return self.goes
         if not self.runtime:
             assert self.frame is not None
@@ -387,7 +390,7 @@ class While(Loop):
             following = self.end.values(places)
         yield_from(self.block, following)
         self._finish(_while(self.test_block, self.block, starts(places), types, self.location))
-        self.frame = None
+        self.frame = self.test_end = None
 
     def _keeps(self, name: str) -> bool:
         assert self.test_end is not None
