@@ -12,7 +12,7 @@ from typing import Any
 
 from flylab.dtypes import BOOL, DTYPES, DType
 from flylab.expr.arithmetic import absolute, binary, compare, resize, select
-from flylab.expr.emit import constant, fly, mlir_type, op
+from flylab.expr.emit import constant, fly, intrinsic, mlir_type, op
 from flylab.expr.promotion import integer_range
 
 FLOAT32, DOUBLE = DTYPES["Float32"], DTYPES["Float64"]
@@ -61,16 +61,9 @@ def _to_single(a: Any, source: DType, target: DType, lanes: int) -> Any:
 
 def _to_integer(a: Any, source: DType, target: DType, lanes: int) -> Any:
     """A float as an integer, out of range the nearest. LLVM's plain conversions are undefined there."""
-    from mlir import ir
-
     if target.bits > 64:
         return _to_long(convert(a, source, DOUBLE, lanes), target, lanes)
-    attributes = {
-        "intrin": ir.StringAttr.get(f"llvm.fpto{'s' if target.signed else 'u'}i.sat"),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
-    }
-    return op("llvm.call_intrinsic", [a], mlir_type(target, lanes), attributes)
+    return intrinsic(f"llvm.fpto{'s' if target.signed else 'u'}i.sat", [a], mlir_type(target, lanes))
 
 
 def _narrow_to_odd(a: Any, lanes: int) -> Any:

@@ -63,6 +63,18 @@ def operation(
     return found
 
 
+def intrinsic(name: str, operands: Sequence[Any], result: Any = None) -> Any:
+    """A call of an intrinsic of LLVM; its result, or None where `result` (a type) is None."""
+    from mlir import ir
+
+    attributes = {
+        "intrin": ir.StringAttr.get(name),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+    }
+    return op("llvm.call_intrinsic", operands, result, attributes)
+
+
 def fly(name: str, operands: Sequence[Any] = (), results: Sequence[Any] = (), **attributes: Any) -> Any:
     """Create an operation of the Fly dialect, placed at the user's line."""
     from flylab.dialect.operations import build

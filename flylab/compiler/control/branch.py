@@ -99,7 +99,7 @@ class Branch:
         return tuple([self._was(name) for name in self.site.names])
 
     def _was(self, name: str) -> Any:
-        return self.before.get(name, NO_VALUE(name, self.site))
+        return self.before.get(name, no_value(name, self.site))
 
     def merged(self) -> tuple[Any, ...]:
         """The variables after both arms."""
@@ -177,7 +177,6 @@ class Branch:
                     name = f"'{container.path}{shown(container.object, at)}'"
                     merge.stores.append((container.object, at, merge.add(name, trees[0], trees[1], "")))
 
-
     def _has_none(self, container: Container, contents: list[Any]) -> bool:
         """Whether a variable of another function has a value after one arm only; it has none from here on."""
         missing = [not c or isinstance(c[""], Unbound) for c in contents]
@@ -213,7 +212,7 @@ def _check_alike(path: str, contents: list[Any], site: Site, in_order: bool) -> 
         )
 
 
-def NO_VALUE(name: str, site: Site) -> Unbound:
+def no_value(name: str, site: Site) -> Unbound:
     """A variable that had no value before a site."""
     return Unbound(name, f"has no value before {site.what}", f"give '{name}' a value before {site.what}")
 

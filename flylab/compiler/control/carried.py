@@ -13,7 +13,7 @@ from typing import Any
 
 from flylab.compiler.control.again import trace_again
 from flylab.compiler.control.aliases import note
-from flylab.compiler.control.branch import MISSING, NO_VALUE
+from flylab.compiler.control.branch import MISSING, no_value
 from flylab.compiler.control.containers import items, shown, store
 from flylab.compiler.control.memory import Memory
 from flylab.compiler.control.regions import Block
@@ -63,9 +63,9 @@ class State:
         self.frame = frame
         self.init = init
         self.runs = runs
+        """Whether the body is known to run at least once."""
         self.first: Names = frozenset()
         """The names that certainly have a value after the first round, which is known to begin."""
-        """Whether the body is known to run at least once."""
         self.before = variables(frame, site.names)
         self.heap = Heap(frame, site.names, site.reads)
         self.carried: dict[Place, Carried] = {}
@@ -119,11 +119,6 @@ class State:
         if joined.slots or place[0] == "state":
             self.carried[place] = Carried(tree, joined, shown, True)
 
-    def begin(self, name: str, like: Any) -> None:
-        """Carry a variable that has no value yet, and certainly one such as this from the first round on."""
-        if isinstance(self.before.get(name, NOTHING), (Unbound, type(NOTHING))):
-            self.carried[name] = Carried(Leaf(NOTHING), widen(Leaf(like)), f"'{name}'", True)
-
     def enter(self, block: Block) -> None:
         """Give the block an argument for each slot."""
         for each in self.carried.values():
@@ -151,7 +146,7 @@ class State:
             return values[name]
         if name in self.site.stops:
             return False
-        return self.before.get(name, NO_VALUE(name, self.site))
+        return self.before.get(name, no_value(name, self.site))
 
     def states(self, values: dict[Place, Any]) -> list[Any]:
         """The values that `init=` began."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from flylab.compiler.control.again import Again
 from flylab.compiler.control.aliases import note
-from flylab.compiler.control.branch import MISSING, NO_VALUE
+from flylab.compiler.control.branch import MISSING, no_value
 from flylab.compiler.control.carried import End, Place, State, starts
 from flylab.compiler.control.memory import remembered
 from flylab.compiler.control.ranges import Range
@@ -18,7 +18,7 @@ from flylab.compiler.control.truth import is_runtime, truth
 from flylab.compiler.control.values import Copy
 from flylab.compiler.syntax.hooking import Site
 from flylab.errors import TraceError
-from flylab.expr.emit import op
+from flylab.expr.emit import intrinsic, op
 from flylab.expr.location import mlir_location
 from flylab.expr.state import current_kernel
 
@@ -159,8 +159,6 @@ class For(Loop):
         super().__init__(site, frame, init, bounds.runs and not site.stops)
         self.range = bounds
         self.state.first = site.first if bounds.runs else frozenset()
-        if bounds.runs and site.target is not None and site.target in site.live:
-            self.state.begin(site.target, bounds.kind(0))  # the first round assigns it, before any exit
 
     def __iter__(self) -> Iterator[Any]:
         if self.range.is_empty:
@@ -190,7 +188,7 @@ class For(Loop):
         """A loop known to run no time: nothing changes."""
         state = self.state
         self.results = list(state.init or ())
-        self.final = tuple([state.before.get(n, NO_VALUE(n, self.site)) for n in self.site.names])
+        self.final = tuple([state.before.get(n, no_value(n, self.site)) for n in self.site.names])
         self.state = None  # type: ignore[assignment]
 
     def _build(self) -> None:
@@ -327,8 +325,7 @@ class While(Loop):
         block, condition = self.test_block, truth(value, "`while`").ir_value()
         assert block is not None
         self.test_end = End(self.state, self.head_values, None, is_test=True)
-        passed = dict(self.state.carried)
-        self.passing = condition, passed, self.head_values
+        self.passing = condition, self.head_values
         block.leave()
         if self.test_end.more():
             block.drop()
@@ -377,7 +374,7 @@ class While(Loop):
         assert self.end is not None and self.block is not None
         assert self.test_end is not None and self.test_block is not None
         places = self.state.carried
-        condition, _, head = self.passing
+        condition, head = self.passing
         types = [slot.kind.mlir() for each in places.values() for slot in each.joined.slots]
         arguments = list(self.test_block.block.arguments)
         with self.test_block.at_end():
@@ -394,7 +391,7 @@ class While(Loop):
 
     def _keeps(self, name: str) -> bool:
         assert self.test_end is not None
-        return super()._keeps(name) and self.test_end.now.get(name, MISSING) is self.passing[2].get(name)
+        return super()._keeps(name) and self.test_end.now.get(name, MISSING) is self.passing[1].get(name)
 
     def _passed(self, head: dict[Place, Any], arguments: list[Any]) -> list[Any]:
         """What the test passes on: its block's arguments, but for what it changed itself."""
@@ -419,14 +416,8 @@ def _while(test: Block, body: Block, operands: list[Any], types: list[Any], loca
 
 def _keep_loop() -> None:
     """Keep a loop that does nothing but end, or not: MLIR and LLVM would take it out, and run what is behind it."""
-    from mlir import ir
-
     if current_kernel() is not None:
-        op("llvm.call_intrinsic", [], None, {
-            "intrin": ir.StringAttr.get("llvm.sideeffect"),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-        })
+        intrinsic("llvm.sideeffect", [])
 
 
 def _and_not(condition: Any, flag: Any) -> Any:

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from flylab.compiler.syntax.names import SCOPES, bindings, children
+from flylab.compiler.syntax.names import SCOPES, certain, children
 
 HOOK = "__flylab__"
 RETURNED, RESULT, HOME = "__returned__", "__result__", "__home__"
@@ -177,8 +177,9 @@ class Exits:
         if isinstance(node, ast.For) and ast.Break in kinds:
             # The target keeps its value where the loop was left.
             item = f"__item_{loop.number}__"
-            node.kept = node.target.id if isinstance(node.target, ast.Name) else None  # type: ignore[attr-defined]
-            body = [*placed([ast.Assign([node.target], load(item))], node.target), *body]
+            taken = placed([ast.Assign([node.target], load(item))], node.target)
+            node.first |= certain(taken[0])  # type: ignore[attr-defined]
+            body = [*taken, *body]
             node.target = ast.copy_location(ast.Name(item, ast.Store()), node.target)
         if ast.Continue in kinds:
             body = [*placed([assign(loop.skipped, ast.Constant(False))], node), *body]
@@ -197,13 +198,12 @@ class Exits:
 
 
 def _bound_first(body: list[ast.stmt]) -> frozenset[str]:
-    """The names that the first round of a loop certainly binds: plain assignments before any exit."""
+    """The names that the first round of a loop certainly binds, before any exit."""
     names: set[str] = set()
     for statement in body:
         if any(_all_exits(statement)):
             break
-        if isinstance(statement, (ast.Assign, ast.AugAssign)):
-            names |= {name for name, _ in bindings([statement])}
+        names |= certain(statement)
     return frozenset(names)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from flylab.compiler.source import Source
 from flylab.compiler.syntax.exits import Exits, assign, hook, is_hook, load, place, placed
 from flylab.compiler.syntax.liveness import SEES_ALL, Liveness, Names
-from flylab.compiler.syntax.names import bindings, inside, parameters, walk
+from flylab.compiler.syntax.names import bindings, certain, inside, parameters, walk
 from flylab.errors import NotSupportedError, TraceError
 from flylab.places import SourceLine
 
@@ -53,8 +53,6 @@ class Site:
     """The names that it mentions, through which alone it can change something; None for any."""
     first: Names = frozenset()
     """Of a loop: the names that its first round certainly binds, before any exit."""
-    target: str | None = None
-    """Of a `for` with a `break`: its variable, which is assigned in the body."""
 
     @property
     def what(self) -> str:
@@ -103,18 +101,12 @@ class Hooking(ast.NodeTransformer):
         made: list[ast.stmt] = []
         before = self.unsure
         for statement in statements:
-            bound = self._certainly_bound(statement)
+            bound = certain(statement) - self.deleted if self.unsure else set()
             found = self.visit(statement)
             made += found if isinstance(found, list) else [found]
-            self.unsure = self.unsure - bound
+            self.unsure = self.unsure - bound  # for the rest of the block
         self.unsure = before
         return made
-
-    def _certainly_bound(self, node: ast.stmt) -> Names:
-        """The names that have a value in the rest of the block that a statement stands in."""
-        if not self.unsure or not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-            return frozenset()
-        return frozenset(name for name, _ in bindings([node])) - self.deleted
 
     def visit(self, node: ast.AST) -> Any:
         """Refuses kinds of statements that no table has."""
@@ -156,8 +148,7 @@ class Hooking(ast.NodeTransformer):
         return node
 
     # Statements.
-    def site(self, kind: str, node: ast.stmt, extra: list[ast.stmt], targets: frozenset[str] = frozenset(),
-             has_else: bool = False) -> int:
+    def site(self, kind: str, node: ast.stmt, targets: Names = frozenset(), has_else: bool = False) -> int:
         """Note a site; its number."""
         written = {n for n, _ in bindings([node])}
         names = tuple(sorted(written))
@@ -167,8 +158,7 @@ class Hooking(ast.NodeTransformer):
         inner = tuple(n for n in names if n not in targets)
         self.sites.append(Site(kind, first, names, after & written, head & written, inner,
                                getattr(node, "stops", ()), getattr(node, "guards", ()), lines, has_else,
-                               mentioned(node), getattr(node, "first", frozenset()),
-                               getattr(node, "kept", None)))
+                               mentioned(node), getattr(node, "first", frozenset())))
         return len(self.sites) - 1
 
     def _last(self, name: str, first: int, last: int) -> int | None:
@@ -179,7 +169,7 @@ class Hooking(ast.NodeTransformer):
         if getattr(node, "is_plain", False):
             node.body = self.block(node.body)
             return node
-        number = self.site(getattr(node, "kind", "if"), node, node.body, has_else=bool(node.orelse))
+        number = self.site(getattr(node, "kind", "if"), node, has_else=bool(node.orelse))
         names = self.sites[number].names
         name = f"__if_{next(self.counter)}__"
         test = self.visit(node.test)
@@ -197,7 +187,7 @@ class Hooking(ast.NodeTransformer):
         return placed(made, node.test)
 
     def visit_While(self, node: ast.While) -> Any:
-        number = self.site("while", node, node.body)
+        number = self.site("while", node)
         names = self.sites[number].names
         name = f"__loop_{next(self.counter)}__"
         start = hook("while_", ast.Constant(number))
@@ -221,7 +211,7 @@ class Hooking(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> Any:
         targets = frozenset(n.id for n in walk(node.target) if isinstance(n, ast.Name))
         results = self._yields(node)
-        number = self.site("for", node, node.body, targets)
+        number = self.site("for", node, targets)
         site = self.sites[number]
         name = f"__loop_{next(self.counter)}__"
         start = self._start(node.iter, number)

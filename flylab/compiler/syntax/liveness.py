@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from flylab.compiler.syntax.names import captured, declared, reads, walk
+from flylab.compiler.syntax.names import captured, certain, declared, reads, walk
 
 Names = frozenset[str]
 NONE: Names = frozenset()
@@ -60,7 +60,7 @@ class Liveness:
             return self._loops[-1][0]
         if isinstance(node, ast.Continue):
             return self._loops[-1][1]
-        return (live - _killed(node)) | reads(node) | _updated(node)
+        return (live - certain(node)) | reads(node) | _updated(node)
 
     def _try(self, node: ast.Try, live: Names) -> Names:
         """An exception may leave any statement: what the handlers read is live throughout."""
@@ -87,18 +87,6 @@ class Liveness:
         broken = live if any(isinstance(n, ast.Break) for n in walk(*node.body)) else NONE  # past the `else`
         self.after[node], self.head[node] = behind | broken | self.always, head | self.always
         return head | (frozenset(reads(node.iter)) if isinstance(node, ast.For) else NONE)
-
-
-def _killed(node: ast.stmt) -> set[str]:
-    """The names that a plain assignment, or a definition, certainly binds."""
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-        return {node.name}
-    targets = node.targets if isinstance(node, ast.Assign) else []
-    names = [n for t in targets for n in (t.elts if isinstance(t, (ast.Tuple, ast.List)) else [t])]
-    found = {n.id for n in names if isinstance(n, ast.Name)}
-    if isinstance(node, ast.AnnAssign) and node.value and isinstance(node.target, ast.Name):
-        found.add(node.target.id)
-    return found
 
 
 def _updated(node: ast.stmt) -> set[str]:

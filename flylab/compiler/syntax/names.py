@@ -75,6 +75,18 @@ def bindings(statements: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
         todo += outer_part(node) if isinstance(node, SCOPES) else children(node)
 
 
+def certain(node: ast.stmt) -> set[str]:
+    """The names that have a value once a statement has run: those of a plain assignment, or a definition."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return {node.name}
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AugAssign) or (isinstance(node, ast.AnnAssign) and node.value):
+        targets = [node.target]
+    return {n.id for n in walk(*targets) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
 def _bound_by(node: ast.AST) -> Iterator[tuple[str, int]]:
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and not _is_of_comprehension(node):
         yield node.id, node.lineno
