@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from types import FrameType
 from typing import Any
 
@@ -148,35 +148,15 @@ class Hooks:
 
     def and_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """`a and b and ...`: what follows a value that does not hold is not evaluated."""
-        for i, following in enumerate(rest):
-            if is_runtime(first):
-                return _both(first, functools.partial(self._rest, self.and_, rest[i:]), True, sys._getframe(1))
-            if not first:
-                return first
-            first = following()
-        return first
+        return _short(first, rest, True, sys._getframe(1))
 
     def or_(self, first: Any, *rest: Callable[[], Any]) -> Any:
         """`a or b or ...`: what follows a value that holds is not evaluated."""
-        for i, following in enumerate(rest):
-            if is_runtime(first):
-                return _both(first, functools.partial(self._rest, self.or_, rest[i:]), False, sys._getframe(1))
-            if first:
-                return first
-            first = following()
-        return first
-
-    @staticmethod
-    def _rest(rule: Callable[..., Any], rest: tuple[Callable[[], Any], ...]) -> Any:
-        return rule(rest[0](), *rest[1:])
+        return _short(first, rest, False, sys._getframe(1))
 
     def compare(self, left: Any, *rest: Callable[..., Any]) -> Any:
         """`a < b < c`: each operand is evaluated once."""
-        right = rest[1]()
-        first = rest[0](left, right)
-        if len(rest) == 2:
-            return first
-        return self.and_(first, lambda: self.compare(right, *rest[2:]))
+        return _compared(left, rest, sys._getframe(1))
 
     def not_(self, value: Any) -> Any:
         """`not x`: of a runtime value, a Boolean of the device."""
@@ -236,6 +216,28 @@ def _site(kind: str) -> Site:
 
 def _branch(condition: Numeric, kind: str, frame: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
     return Branch(condition, _site(kind), frame).value_of(then, orelse)
+
+
+def _short(first: Any, rest: Sequence[Callable[[], Any]], holds: bool, frame: FrameType) -> Any:
+    """`first and ...` (`holds`), or `first or ...`, in a frame: evaluated up to the value that decides."""
+    for i, following in enumerate(rest):
+        if is_runtime(first):
+            return _both(first, functools.partial(_resumed, rest[i:], holds, frame), holds, frame)
+        if bool(first) is not holds:
+            return first
+        first = following()
+    return first
+
+
+def _resumed(rest: Sequence[Callable[[], Any]], holds: bool, frame: FrameType) -> Any:
+    return _short(rest[0](), rest[1:], holds, frame)
+
+
+def _compared(left: Any, rest: Sequence[Callable[..., Any]], frame: FrameType) -> Any:
+    rule, operand, *others = rest
+    right = operand()
+    first = rule(left, right)
+    return _short(first, [functools.partial(_compared, right, others, frame)], True, frame) if others else first
 
 
 def _both(first: Any, rest: Callable[[], Any], holds: bool, frame: Any) -> Any:
