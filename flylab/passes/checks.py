@@ -12,18 +12,14 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.dialect.operations import attribute
-from flylab.passes.rewriter import Builder, parse_type
+from flylab.passes.rewriter import Builder, function_of, parse_type
 
 LANES = 64
 
 
 def is_of_launcher(op: Any) -> bool:
     """True for a check or a printf of a launcher, which the host makes: see `flylab.passes.host`."""
-    if op.name not in ("fly.check", "fly.printf"):
-        return False
-    while op.name not in ("func.func", "gpu.func"):
-        op = op.parent
-    return bool(op.name == "func.func")
+    return op.name in ("fly.check", "fly.printf") and bool(function_of(op).name == "func.func")
 
 
 def lower_check(op: Any, builder: Builder) -> None:
@@ -51,11 +47,5 @@ def _trap(builder: Builder, op: Any, failed: Any) -> None:
     shown = builder.op("arith.ori", [lane, number], "i32")
     # What was written before is written, whatever follows: a fence for the compiler alone.
     builder.op("llvm.fence", [], ordering=ir.Attribute.parse("7 : i64"), syncscope=ir.StringAttr.get("singlethread"))
-    builder.op(
-        "llvm.call_intrinsic",
-        [shown],
-        intrin=ir.StringAttr.get("llvm.amdgcn.s.ttracedata"),
-        op_bundle_sizes=ir.DenseI32ArrayAttr.get([]),
-        operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, 0]),
-    )
+    builder.intrinsic("llvm.amdgcn.s.ttracedata", [shown])
     builder.op("llvm.intr.trap", [])

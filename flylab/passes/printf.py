@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.dialect.operations import attribute
-from flylab.passes.rewriter import Builder, erase, operations, parse_type
+from flylab.passes.rewriter import Builder, erase, function_of, operations, parse_type
 
 NEXT, CAPACITY, LOST, START = 0, 8, 16, 24
 """Offsets in the buffer in bytes."""
@@ -24,13 +24,6 @@ POINTER = "!llvm.ptr<1>"
 ARGUMENT, MARK = "printf_buffer", "fly.printf"
 ADD, MONOTONIC = 1, 2
 """The numbers of LLVM's atomic operation and ordering."""
-
-
-def function_of(op: Any) -> Any:
-    """The kernel or launcher that an operation is in."""
-    while op.name not in ("gpu.func", "func.func"):
-        op = op.parent.operation
-    return op
 
 
 def lower(op: Any, builder: Builder) -> Any:

@@ -48,6 +48,13 @@ def functions(module: Any) -> Iterator[Any]:
     return (op for op in operations(module.operation) if op.name in ("func.func", "gpu.func"))
 
 
+def function_of(op: Any) -> Any:
+    """The kernel or launcher that an operation is in."""
+    while op.name not in ("gpu.func", "func.func"):
+        op = op.parent.operation
+    return op
+
+
 class Builder:
     """Makes operations just before a given one, with its location."""
 
@@ -73,8 +80,8 @@ class Builder:
             )
         return made.results[0] if types else None
 
-    def intrinsic(self, name: str, operands: list[Any], result: str) -> Any:
-        """A call of an intrinsic of LLVM; its result."""
+    def intrinsic(self, name: str, operands: list[Any], result: str | None = None) -> Any:
+        """A call of an intrinsic of LLVM; its result, if it has one."""
         from mlir import ir
 
         sizes = {"op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
