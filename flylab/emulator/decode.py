@@ -10,6 +10,7 @@ from functools import partial
 from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
+from flylab.emulator.chips import chips_with
 from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
 from flylab.emulator.operands import (
     CONSTANT,
@@ -171,6 +172,8 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
         name = base_name(instruction.mnemonic)
         try:
             instruction = decoder.with_distances(instruction)
+            if kernel.target.arch not in (chips := chips_with(name)):
+                raise OperandError(f"{kernel.target} has no such instruction, {' and '.join(chips)} has")
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
