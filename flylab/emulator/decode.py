@@ -22,6 +22,7 @@ from flylab.emulator.operands import (
     constant_bits,
     operands_of,
 )
+from flylab.emulator.refused import REFUSED
 from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
@@ -179,7 +180,7 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
             elif name in table:
                 coded.append(decoder.computing(table[name], instruction))
             else:
-                raise OperandError("the operation table has no row for it")
+                raise OperandError(REFUSED.get(name, "the operation table has no row for it"))
         except OperandError as error:
             raise unknown(kernel, instruction, str(error)) from None
     return coded
