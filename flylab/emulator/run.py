@@ -16,6 +16,7 @@ from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import Buffer
 from flylab.emulator.state import (
     FAULT,
+    LDS_SPARE,
     LDS_STEP,
     MODE,
     RECORD_BYTES,
@@ -233,7 +234,7 @@ class _Run:
         waves, wave_bytes = self.geometry.waves, self.loaded.registers.wave_bytes
         memory = [Memory(ctypes.sizeof(Worker)), Memory(len(self.loaded.records), self.loaded.records),
                   Memory(waves * wave_bytes), Memory(waves * 4 * SGPR_COUNT), Memory(waves * ctypes.sizeof(Wave)),
-                  Memory(-(-self.launch.lds_bytes // LDS_STEP) * LDS_STEP)]
+                  Memory(-(-(self.launch.lds_bytes + LDS_SPARE) // LDS_STEP) * LDS_STEP)]
         worker = Worker.from_address(memory[0].address)
         worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
         worker.check, worker.lds_bytes = self.core["core check"], self.launch.lds_bytes

@@ -32,8 +32,8 @@ READY, WAITING, DONE = 0, 1, 2
 # What LDS holds at a workgroup's start. The chip leaves there what ran before; here a read before a write is told by
 # its value: halves of 0x7FFF are NaN as f16, bf16, f32, f64 and OCP fp8, and huge as integers of 16 bits and more.
 LDS_FILL = 0x7FFF7FFF
-# It is filled in steps of so many bytes, to which its memory is rounded up.
-LDS_STEP = 256
+# It is filled in steps of so many bytes, to which its memory is rounded up, with some that a read of 12 may pass over.
+LDS_STEP, LDS_SPARE = 256, 4
 
 # Kinds of fault.
 OUT_OF_BOUNDS, MISALIGNED, DESCRIPTOR, TRAP, PAST_END, PRIVATE, NOWHERE = 1, 2, 3, 4, 5, 6, 7
