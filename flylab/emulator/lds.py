@@ -80,10 +80,11 @@ class LdsHandler:
         """The pointer to a vector register of an operand."""
         return self.b.at(self.b.at("%v", slot(self.b, record_slot)), ROW_BYTES * register)
 
-    def place(self, address_row: str, lane: Value, offset: Value) -> str:
-        """The pointer to a lane's bytes, which the check has let pass."""
+    def place(self, address_row: str, lane: Value, offset: Value, mask: int = -1) -> str:
+        """The pointer to a lane's bytes, which the check has let pass; `mask` are the bits of it that count."""
         b = self.b
-        return b.at(self.lds, b.load(b.at(address_row, lane.shl(2)), "i32") + offset)
+        found = b.load(b.at(address_row, lane.shl(2)), "i32") + offset
+        return b.at(self.lds, found & mask if mask != -1 else found)
 
     def in_chunk(self, row: str) -> str:
         """The pointer to a register's lanes of this step."""
