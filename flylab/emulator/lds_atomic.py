@@ -66,10 +66,10 @@ class _AtomicHandler(LdsHandler):
         self.bits, self.registers = bits, bits // 32
         self.addresses = self.row(ADDRESS)
 
-    def check(self, offset: Value) -> None:
+    def check(self, offset: Value, mask: int = -1) -> None:
         """Every active lane's bytes lie in LDS, at a multiple of their size."""
         size = self.bits // 8
-        offsets = self.checked_offsets(self.addresses, offset, size)
+        offsets = self.checked_offsets(self.addresses, offset, size, mask)
         odd = (offsets & (size - 1)).cmp("ne", 0).recast("i64", 0)
         fault_at(self.b, LDS_MISALIGNED, self.exec & odd, offsets, size)
 
@@ -98,12 +98,10 @@ class OneAtomic(_AtomicHandler):
     def text(self, name: str) -> str:
         """The handler's IR."""
         b, atomic, offset = self.b, self.atomic, slot(self.b, OFFSET)
-        if atomic.aligns:
-            self.checked_offsets(self.addresses, offset, 1)
-        else:
-            self.check(offset)
+        mask = -atomic.bits // 8 if atomic.aligns else -1
+        self.check(offset, mask)
         with b.set_bits(self.exec) as (lane, _):
-            place = self.place(self.addresses, lane, offset, -8 if atomic.aligns else -1)
+            place = self.place(self.addresses, lane, offset, mask)
             before = b.load(place, f"i{self.bits}")
             data = [self.data(DATA + n, lane) for n in range(atomic.operands)]
             b.store(atomic.compute(*self.leading, before, *data), place)
