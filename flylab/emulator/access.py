@@ -98,13 +98,14 @@ def address_at(b: Builder, lane: Value) -> str:
     return b.at(b.at("%w", Worker.addresses.offset), lane.shl(3))
 
 
-def look_up(b: Builder, mask: Value, size: int, store: bool, shown: int = 0) -> None:
+def look_up(b: Builder, mask: Value, size: Value | int, store: bool, shown: int = 0) -> None:
     """Finds the buffer of every lane's access, whose addresses the worker holds; a fault where there is none.
 
     `shown` is the size that the error names, where it is not the size that is looked up.
     """
     check = b.field("%w", Worker, "check").name
-    lane = b.let(f"call i64 {check}(ptr %w, ptr %r, {mask.typed}, i64 {size}, i64 {int(store)})", "i64")
+    lane = b.let(f"call i64 {check}(ptr %w, ptr %r, {mask.typed}, {mask.like(size).typed}, i64 {int(store)})",
+                 "i64")
     with b.when(lane.cmp("ne", -1)):
         fault(b, OUT_OF_BOUNDS, lane, b.load(address_at(b, lane), "i64", align=8), shown or size)
 
@@ -134,6 +135,8 @@ class Place:
 
     def __init__(self, b: Builder, access: Access, exec_: Value):
         self.b, self.access, self.exec = b, access, exec_
+        self.size: Value | int = access.bytes
+        """Bytes of a lane's access."""
 
     def vector(self, record_slot: int, register: int = 0) -> Value:
         """A vector register of an operand."""
@@ -170,9 +173,9 @@ class Place:
         most = self._reduce("umax", active.select(addresses, 0))
         low, high = touched_last(b, access.store)
         room = high - most
-        good = low.cmp("ule", least) & most.cmp("ult", high) & room.cmp("uge", access.bytes)
+        good = low.cmp("ule", least) & most.cmp("ult", high) & room.cmp("uge", self.size)
         with b.when(~good):
-            look_up(b, self.served, access.bytes, access.store)
+            look_up(b, self.served, self.size, access.store)
 
     def _reduce(self, name: str, value: Value) -> Value:
         return self.b.call(f"llvm.vector.reduce.{name}.v64i64", "i64", 0, value)

@@ -63,13 +63,14 @@ class BufferPlace(Place):
     """Addresses that a descriptor makes."""
 
     formatted = False
+    """True where the descriptor's DATA_FORMAT is a format, and no part of a stride."""
 
     def find(self) -> Value:
         b, access = self.b, self.access
         self.descriptor = d = Descriptor(b, b.at("%s", slot(b, BASE)))
         wrong = d.typed if access.index else d.typed | (d.swizzled & ~d.add_lane)
         with b.when(wrong):
-            fault(b, DESCRIPTOR, self.exec.count("cttz") & 63, d.base, access.bytes)
+            fault(b, DESCRIPTOR, self.exec.count("cttz") & 63, d.base, self.size)
         self.scalar = scalar_offset(b, access.offset_kind, SCALAR_OFFSET)
         offset = slot(b, OFFSET).splat(WAVE_SIZE)
         if access.vector_offset:
@@ -90,7 +91,7 @@ class BufferPlace(Place):
 
     def separate(self, work: VectorAccess) -> None:
         b, d = self.b, self.descriptor
-        whole = self._inside(self.access.bytes)
+        whole = self._inside(self.size)
         split = d.swizzled | d.add_lane
         if work.pieces > 1:
             begun = self._inside(self.access.bytes // work.pieces)
@@ -103,11 +104,11 @@ class BufferPlace(Place):
         self.served = self.exec & whole
         self._count((self.exec & ~whole).call("ctpop"))
 
-    def _inside(self, size: int) -> Value:
+    def _inside(self, size: Value | int) -> Value:
         """The lanes whose first `size` bytes the descriptor lets through, where it has no ADD_TID_ENABLE."""
         b, d = self.b, self.descriptor
         records = d.records.splat(WAVE_SIZE)
-        inside = lane_bits(b, (self.relative + size).cmp("ule", records))
+        inside = lane_bits(b, (self.relative + d.records.like(size).splat(WAVE_SIZE)).cmp("ule", records))
         if not self.access.index:
             return inside
         return self._is_raw().select(inside, lane_bits(b, self.index.cmp("ult", records)))
@@ -119,14 +120,14 @@ class BufferPlace(Place):
     def _pieces(self, work: VectorAccess, lane: Value) -> None:
         """A lane whose pieces lie apart, or of which not all are within range."""
         b, access, d = self.b, self.access, self.descriptor
-        size = access.bytes // work.pieces
+        size = self.size if work.pieces == 1 else access.bytes // work.pieces
         offset, index = slot(b, OFFSET), d.add_lane.select(lane, 0)
         if access.vector_offset:
             offset = offset + b.load(b.at(self.row(ADDRESS, int(access.index)), lane.shl(2)), "i32")
         if access.index:
             index = index + b.load(b.at(self.row(ADDRESS), lane.shl(2)), "i32").to("i64")
         for piece in range(work.pieces):
-            at = offset.to("i64") + size * piece
+            at = offset.to("i64") + size * piece if piece else offset.to("i64")
             inside = (at + self.scalar + size).cmp("ule", d.records)
             if access.index:
                 inside = self._is_raw().select(inside, index.cmp("ult", d.records))
@@ -148,7 +149,7 @@ class BufferPlace(Place):
         swizzled = (group * stride + (offset & -ELEMENT)).shl(d.index_shift) + number.shl(2) + (offset & ELEMENT - 1)
         return d.swizzled.select(swizzled, offset + index * stride)
 
-    def _piece(self, work: VectorAccess, lane: Value, piece: int, address: Value, size: int) -> None:
+    def _piece(self, work: VectorAccess, lane: Value, piece: int, address: Value, size: Value | int) -> None:
         b = self.b
         if work.alignment:
             with b.when((address & work.alignment - 1).cmp("ne", 0)):
