@@ -228,6 +228,11 @@ class Builder:
         self.intrinsics[name] = f"declare {result} @{name}({parameters})"
         return self.let(f"call {result} @{name}({', '.join(a.typed for a in args)})", type_, lanes)
 
+    def lane_mask(self, bits: Value) -> Value:
+        """An integer as one i1 for each of its bits, lane 0 the lowest."""
+        lanes = width(bits.type)
+        return self.let(f"bitcast {bits.typed} to <{lanes} x i1>", "i1", lanes)
+
     # memory: pointers are plain names of SSA values of type ptr
 
     def at(self, pointer: str, offset: Value | int) -> str:

@@ -33,18 +33,25 @@ def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
     from flylab.emulator import (
         ops_atomic,
         ops_control,
+        ops_dot,
         ops_float,
         ops_fp8,
+        ops_hardware,
+        ops_index,
         ops_lanes,
+        ops_media,
         ops_memory,
         ops_packed,
+        ops_permlane,
         ops_salu,
         ops_valu,
     )
 
-    return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
+    return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS
+            | ops_media.ROWS,
             ops_memory.DECODERS | ops_atomic.DECODERS | ops_lanes.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
-            | ops_fp8.DECODERS)
+            | ops_fp8.DECODERS | ops_dot.DECODERS | ops_hardware.DECODERS | ops_index.DECODERS | ops_media.DECODERS
+            | ops_permlane.DECODERS)
 
 
 class Program:
