@@ -9,8 +9,10 @@ from functools import cached_property, partial
 
 from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
-from flylab.emulator import compute, encodings
+from flylab.emulator import compute
+from flylab.emulator.chips import chips_with
 from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
+from flylab.emulator.encodings import check_encoding
 from flylab.emulator.gpr_index import index_states, is_indexed
 from flylab.emulator.lanes import is_control, lanes_of, sources_of
 from flylab.emulator.operands import (
@@ -24,6 +26,7 @@ from flylab.emulator.operands import (
     constant_bits,
     operands_of,
 )
+from flylab.emulator.refused import REFUSED
 from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
@@ -179,14 +182,16 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
     for instruction in kernel.instructions:
         name = base_name(instruction.mnemonic)
         try:
-            encodings.check(name, instruction.mnemonic.removeprefix(name), kernel.target.arch)
             instruction = decoder.with_distances(instruction)
+            if kernel.target.arch not in (chips := chips_with(name)):
+                raise OperandError(f"{kernel.target} has no such instruction, {' and '.join(chips)} has")
+            check_encoding(name, instruction.mnemonic.removeprefix(name))
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
                 coded.append(decoder.computing(table[name], instruction))
             else:
-                raise OperandError(encodings.REFUSED.get(name, "the operation table has no row for it"))
+                raise OperandError(REFUSED.get(name, "the operation table has no row for it"))
             if is_indexed(decoder.index_states, instruction) and name.startswith("v_") and not coded[-1].indexed:
                 raise OperandError("VGPR indexing is on, and the software device has no such form of it")
         except OperandError as error:

@@ -1,7 +1,6 @@
-"""Which instructions a chip has, and which have the encodings that move lanes (DPP) and parts of registers (SDWA).
+"""Which instructions have the encodings that move lanes (DPP) and pick parts of registers (SDWA), on both chips alike.
 
-Source: LLVM 22's assembler for gfx942 and gfx950, which a test asks about every name here (tests/emulator/
-test_encodings.py), and the CDNA3 and CDNA4 ISA documents.
+Source: CDNA3 and CDNA4 ISA documents, as LLVM's assembler holds them (tests/emulator/test_encodings.py compares).
 """
 
 from __future__ import annotations
@@ -9,18 +8,6 @@ from __future__ import annotations
 import re
 
 from flylab.emulator.operands import OperandError
-
-# What gfx950 adds: patterns of whole mnemonics.
-GFX950_ONLY = re.compile("|".join((
-    r"buffer_atomic_pk_add_bf16", r"ds_read_b64_tr_b(4|8|16)", r"ds_read_b96_tr_b6", r"global_load_lds_dwordx[34]",
-    r"buffer_load_dwordx[34]_lds", r"v_ashr_pk_[iu]8_i32", r"v_bitop3_b(16|32)", r"v_cvt_f32_bf16",
-    r"v_cvt_pk_b?f16_f32", r"v_cvt_scalef32_\w+", r"v_cvt_sr_b?f16_f32", r"v_dot2c?_f32_bf16",
-    r"v_(pk_)?(max|min)imum3_f(16|32)", r"v_permlane(16|32)_swap_b32", r"v_prng_b32", r"v_mfma_ld_scale_b32",
-    r"v_mfma(_scale)?_f32_(16x16x128|32x32x64)_f8f6f4", r"v_mfma_f32_(16x16x32|32x32x16)_b?f16",
-    r"v_mfma_i32_(16x16x64|32x32x32)_i8", r"v_smfmac_f32_(16x16x64|32x32x32)_b?f16",
-    r"v_smfmac_f32_(16x16x128|32x32x64)_(bf|fp)8_(bf|fp)8", r"v_smfmac_i32_(16x16x128|32x32x64)_i8")))
-# What it leaves out.
-GFX942_ONLY = re.compile(r"v_mfma_f32_(16x16x8|32x32x4)_?xf32")
 
 # The vector instructions with one or two sources that have a DPP encoding.
 DPP = frozenset(f"v_{name}" for name in """
@@ -41,17 +28,6 @@ trunc_f16 trunc_f32 trunc_f64 xnor_b32 xor_b32""".split())
 # Of those, the ones without an SDWA encoding, beside all that touch 64 bits; comparisons have SDWA and no DPP.
 _NO_SDWA = re.compile(r"v_dot\w+|v_f?mac_f(16|32)|v_cmp\w*64|\w*[fb]64\w*")
 
-# What the chips have and the device refuses, and why.
-REFUSED = {
-    **dict.fromkeys(("s_rfe_b64", "s_rfe_restore_b64"), "it returns from a trap handler, and there is none"),
-    **dict.fromkeys(("s_cbranch_i_fork", "s_cbranch_g_fork", "s_cbranch_join"),
-                    "the software device has no stack of forks: branch on EXEC instead"),
-    "s_setvskip": "vector instructions cannot be skipped: branch around them",
-    "s_sendmsghalt": "nothing could wake the wave again",
-    "s_endpgm_ordered_ps_done": "it ends a pixel shader",
-    "v_screen_partition_4se_b32": "its table is for graphics and stands in no document of these chips",
-}
-
 
 def has_dpp(name: str) -> bool:
     """True where an instruction has a DPP encoding (`name` without a suffix)."""
@@ -67,18 +43,7 @@ def has_sdwa(name: str) -> bool:
     return (name in DPP or name.startswith("v_cmp")) and not _NO_SDWA.fullmatch(name)
 
 
-def is_on(name: str, arch: str) -> bool:
-    """True where a chip has an instruction that the device knows at all.
-
-    >>> is_on("v_prng_b32", "gfx942"), is_on("v_prng_b32", "gfx950")
-    (False, True)
-    """
-    return not (GFX950_ONLY if arch == "gfx942" else GFX942_ONLY).fullmatch(name)
-
-
-def check(name: str, suffix: str, arch: str) -> None:
-    """Raises `OperandError` where a chip has no such instruction, or not in the encoding that the suffix names."""
-    if not is_on(name, arch):
-        raise OperandError(f"{arch} has no {name}")
+def check_encoding(name: str, suffix: str) -> None:
+    """Raises `OperandError` where an instruction lacks the encoding that the suffix of its mnemonic names."""
     if suffix == "_dpp" and not has_dpp(name) or suffix == "_sdwa" and not has_sdwa(name):
-        raise OperandError(f"{name} has no {suffix[1:].upper()} encoding on {arch}")
+        raise OperandError(f"{name} has no {suffix[1:].upper()} encoding")

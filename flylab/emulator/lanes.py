@@ -101,9 +101,7 @@ def signed(bits: int) -> int:
 
 def moved_lanes(value: Value, sources: Sources) -> Value:
     """A vector of 64 lanes of which every lane reads its source; lanes without one read lane 0."""
-    order = ", ".join(f"i32 {max(source, 0)}" for source in sources)
-    return value.b.let(f"shufflevector {value.typed}, {value.typed}, <{WAVE_SIZE} x i32> <{order}>", value.type,
-                       WAVE_SIZE)
+    return value.shuffle(value, [max(source, 0) for source in sources])
 
 
 def move(b: Builder, sources: Sequence[tuple[Any, Any]], row: Callable[[int, int], str], exec_: Value, lanes: int,
@@ -121,6 +119,6 @@ def move(b: Builder, sources: Sequence[tuple[Any, Any]], row: Callable[[int, int
         reached = moved_mask(exec_, order)
         for register in range(type_.registers):
             value = moved_lanes(b.load(row(source.slot, register), "i32", WAVE_SIZE, 64), order)
-            moved[source.slot, register] = b.lane_mask(reached).select(value, 0) if zero_fill else value
+            moved[source.slot, register] = reached.recast("i1", WAVE_SIZE).select(value, 0) if zero_fill else value
         exec_ = exec_ if zero_fill else exec_ & reached
     return moved, exec_ & signed(lanes)

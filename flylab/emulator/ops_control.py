@@ -298,6 +298,6 @@ DECODERS: dict[str, Decode] = {
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
     "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg,
     "s_getpc_b64": _get_address, "s_setpc_b64": _set_address, "s_swappc_b64": _swap_address, "s_call_b64": _call,
-    **dict.fromkeys(NEVER_TAKEN, _jump), "s_endpgm_saved": _end, "s_sendmsg": _send,
+    **dict.fromkeys(NEVER_TAKEN, _jump), "s_sendmsg": _send,
     "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane_of,
 }

@@ -44,9 +44,9 @@ def _write_swap(rows: int, zero_fill: bool, fetch_inactive: bool, name: str) -> 
     for place, old, other, lanes in ((places[0], first, second, odd), (places[1], second, first, ~odd)):
         new = moved_lanes(other, partners)
         if zero_fill and not fetch_inactive:
-            new = b.lane_mask(reached).select(new, 0)
+            new = reached.recast("i1", WAVE_SIZE).select(new, 0)
         written = exec_ & lanes if zero_fill or fetch_inactive else exec_ & reached & lanes
-        b.store(b.lane_mask(written).select(new, old), place, 64)
+        b.store(written.recast("i1", WAVE_SIZE).select(new, old), place, 64)
     next_record(b)
     return b.function(name, HANDLER)
 
