@@ -247,7 +247,7 @@ class _Vector(_Handler):
         if not self.loop:
             return self.moved[record_slot, register]
         place = Worker.addresses.offset + ROW_BYTES * list(self.moved).index((record_slot, register))
-        return self.b.load(self.b.at(self.b.at("%w", place), self.chunk.shl(2)), "i32", self.lanes, 64)
+        return self.b.load(self.b.at(self.b.at("%w", place), self.chunk.shl(2)), "i32", self.lanes)
 
     def load(self, record_slot: int, registers: int) -> Value:
         low = self.part(record_slot, 0)
@@ -345,7 +345,7 @@ class _Vector(_Handler):
         self.moved, exec_ = move(b, self.types(), self.whole_row, exec_, form.lanes, form.zero_fill)
         if self.loop:
             for n, value in enumerate(self.moved.values()):
-                b.store(value, b.at("%w", Worker.addresses.offset + ROW_BYTES * n), 64)
+                b.store(value, b.at("%w", Worker.addresses.offset + ROW_BYTES * n))
         return exec_
 
     def results(self) -> tuple[list[tuple[int, Type, Value]], list[tuple[Value | int, Value]]]:
