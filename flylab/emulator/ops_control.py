@@ -163,7 +163,7 @@ def _write_get_address(name: str) -> str:
 
 def _send(decoder: Decoder, instruction: Instruction) -> Coded:
     """s_sendmsg: an interrupt reaches nobody, since nothing waits for one here; other messages are not for kernels."""
-    if tuple(instruction.operands) not in (("sendmsg(MSG_INTERRUPT)",), ("1",), ("0x1",)):
+    if (*instruction.operands, *instruction.modifiers) not in (("sendmsg(MSG_INTERRUPT)",), ("1",), ("0x1",)):
         raise OperandError("of the messages the software device takes MSG_INTERRUPT only; the others are for graphics "
                            "and trap handlers")
     return _no_effect(decoder, instruction)

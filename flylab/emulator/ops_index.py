@@ -36,7 +36,7 @@ def _enables(text: str) -> int:
 def _set(changes_index: bool, changes_operands: bool, enabled: bool | None, decoder: Decoder,
          instruction: Instruction) -> Coded:
     """s_set_gpr_idx_*: bits of M0 (index 7:0, operands 15:12), and the enabling bit of MODE."""
-    texts = list(instruction.operands)
+    texts = [*instruction.operands, *instruction.modifiers]  # a list that stands alone is read as a modifier
     if len(texts) != changes_index + changes_operands:
         raise OperandError(f"it has {len(texts)} operands, and takes {changes_index + changes_operands}")
     index = parse_operand(texts[0]) if changes_index else None

@@ -53,7 +53,8 @@ def test_dots_of_floats(bfloat: bool) -> None:
         plain = dot(a * c, b * d, z, added_first)
         moved_v3, part = moved(v[3], "row_ror:3", 15, 15, False, EXECS[seed % 3])
         p, q = halves(moved_v3, bfloat)
-        wanted = [(plain, active), (dot(-a * e, b * f, -z, added_first), active), (dot(a * c, b * d, old, True), active),
+        wanted = [(plain, active), (dot(-a * e, b * f, -z, added_first), active),
+                  (dot(a * c, b * d, old, True), active),
                   (dot(p * c, q * d, old, True), part), (np.clip(plain, 0, 1), active)]
         for n, (result, lanes) in enumerate(wanted):
             found = device.run(n, v, s)[0][2].view(np.float32)
@@ -145,7 +146,8 @@ def test_float_intrinsics(chip: str, type_: str, name: str) -> None:
 
 @pytest.mark.parametrize("text, why", [
     ("v_dot2_f32_bf16 v1, v2, v3, v4", "gfx942 has no such instruction"),
-    ("v_dot2c_f32_f16_e64 v1, -v2, v3", "no source modifier"), ("v_dot2_f32_f16 v1, v2, v3, v4 op_sel:[1,0,0]", "select"),
+    ("v_dot2c_f32_f16_e64 v1, -v2, v3", "no source modifier"),
+    ("v_dot2_f32_f16 v1, v2, v3, v4 op_sel:[1,0,0]", "nothing can be selected"),
     ("v_dot2_i32_i16 v1, v2, v3, v4 neg_lo:[1,0,0]", "it takes no neg_lo"),
     ("v_dot2c_f32_f16 v1, v2, v3 neg_lo:[1,0]", "only those of three can be negated"),
     ("v_dot4_i32_i8 v1, v2, v3, v4 mul:2", "its result is no float"),

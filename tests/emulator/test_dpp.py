@@ -127,7 +127,8 @@ OPERATIONS: dict[str, tuple[bool, Callable[..., np.ndarray]]] = {
 def test_instructions_on_moved_lanes(text: str, chip: str) -> None:
     is_float, compute = OPERATIONS[text]
     result = int(text.split()[1].strip(",v"))
-    cases = [(c, rows, 15, zero) for c, rows, zero in zip(CONTROLS[3::9], (15, 10, 12, 5) * 4, (True, False) * 8)]
+    cases = [(c, rows, 15, zero) for c, rows, zero in zip(
+        CONTROLS[3::9], (15, 10, 12, 5) * 4, (True, False) * 8, strict=False)]
     cases += [("wave_shr:1", 15, 15, False), ("row_bcast:15", 15, 15, True)]
     device = Device(chip, [f"{text} {words(*case)}" for case in cases], ieee_mode=0)
     for n, case in enumerate(cases):
