@@ -34,6 +34,11 @@ def fma(x: Value, y: Value, z: Value) -> Value:
     return x.call("fma", y, z)
 
 
+def multiply_add(x: Value, y: Value, z: Value) -> Value:
+    """x * y + z of halves, rounded after the product and after the sum."""
+    return (x * y).to("half").to("float") + z
+
+
 def _comparisons() -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for bits in FLOATS:
@@ -121,6 +126,9 @@ ARITHMETIC = [
     *_for_each("v_fmac_f{}", ("32", "64"), "f{} = f{} f{} @f{}", fma),
     ("v_fma_f16", "f16d+ = f16d f16d f16d", fma),
     ("v_fma_legacy_f16", "f16d = f16d f16d f16d", fma),
+    ("v_mad_f16", "f16+ = f16 f16 f16", multiply_add),
+    ("v_mad_legacy_f16 v_madmk_f16 v_madak_f16", "f16 = f16 f16 f16", multiply_add),
+    ("v_mac_f16", "f16 = f16 f16 @f16", multiply_add),
     *_for_each("v_max_f{}", FLOATS, "f{} = f{} f{}", extreme(True)),
     *_for_each("v_min_f{}", FLOATS, "f{} = f{} f{}", extreme(False)),
     *_for_each("v_max3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(True))),
@@ -149,6 +157,8 @@ ELEMENTARY = [
         ("log", ("16", "32"), elementary.log2), ("sin", ("16", "32"), elementary.sine),
         ("cos", ("16", "32"), elementary.cosine))
       for row in _for_each(f"v_{name}_f{{}}", bits, "f{} = f{}", elementary.precise(f))),
+    ("v_exp_legacy_f32", "f32 = f32", elementary.precise(elementary.exp2)),
+    ("v_log_legacy_f32", "f32 = f32", elementary.precise(elementary.log2)),
     ("v_rcp_iflag_f32", "f32 = f32", elementary.precise(elementary.reciprocal)),
     *_for_each("v_div_scale_f{}", ("32", "64"), "f{} mask = f{} f{} f{}", div_scale),
     *_for_each("v_div_fmas_f{}", ("32", "64"), "f{} = f{} f{} f{} .vcc", div_fmas),
@@ -181,8 +191,10 @@ CONVERSIONS = [
     ("v_cvt_pk_bf16_f32", "b32 = f32 f32", _pair(bfloat_bits)),
     ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(half_bits)),
     ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(half_bits_toward_zero)),
-    ("v_cvt_pknorm_i16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, True))),
-    ("v_cvt_pknorm_u16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, False))),
+    *_for_each("v_cvt_pknorm_i16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, True))),
+    *_for_each("v_cvt_pknorm_u16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, False))),
+    ("v_cvt_norm_i16_f16", "b16 = f16", lambda x: _normal_16(x, True).to("i16")),
+    ("v_cvt_norm_u16_f16", "b16 = f16", lambda x: _normal_16(x, False).to("i16")),
     ("v_cvt_pk_i16_i32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, True))),
     ("v_cvt_pk_u16_u32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, False))),
 ]
