@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flylab.emulator.ir import Builder, Value
+from flylab.emulator.ir import Builder, Value, width
 from flylab.emulator.state import EXEC, MODE, RECORD_BYTES, ROW_BYTES, SCC, VCC, WAVE_SIZE, slot_offset
 from flylab.emulator.table import PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row, Type
 
@@ -128,17 +128,8 @@ class _Handler:
         return bits.bits(type_.bits).to(type_.value) if type_.is_float else bits
 
     def flushed(self, bits: Value, type_: Type, side: int) -> Value:
-        """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
         mode = self.form.mode.denormals_32 if type_.bits == "float" else self.form.mode.denormals_16_64
-        if mode != DYNAMIC and mode & side:
-            return bits
-        exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
-        tiny = (bits & exponent).cmp("eq", 0)
-        if mode == DYNAMIC:
-            place = side << (4 if type_.bits == "float" else 6)
-            off = (self.b.load(self.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0)
-            tiny = tiny & off.splat(self.lanes)
-        return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
+        return flushed(self.b, bits, type_.bits, mode, side)
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""
@@ -158,6 +149,19 @@ class _Handler:
         function = row.clamped if self.form.clamp and row.clamped else row.compute
         found = function(*arguments)
         return found if isinstance(found, tuple) else (found,)
+
+
+def flushed(b: Builder, bits: Value, type_: str, mode: int, side: int) -> Value:
+    """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
+    if mode != DYNAMIC and mode & side:
+        return bits
+    exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_]
+    tiny = (bits & exponent).cmp("eq", 0)
+    if mode == DYNAMIC:
+        place = side << (4 if type_ == "float" else 6)
+        off = (b.load(b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0)
+        tiny = tiny & off.splat(bits.lanes)
+    return tiny.select(bits & -(1 << (width(bits.type) - 1)), bits)
 
 
 def narrow(value: Value) -> Value:

@@ -37,6 +37,7 @@ def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
         ops_fp8,
         ops_lanes,
         ops_memory,
+        ops_mfma,
         ops_packed,
         ops_salu,
         ops_valu,
@@ -44,7 +45,7 @@ def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
 
     return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
             ops_memory.DECODERS | ops_atomic.DECODERS | ops_lanes.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
-            | ops_fp8.DECODERS)
+            | ops_fp8.DECODERS | ops_mfma.DECODERS)
 
 
 class Program:
