@@ -30,9 +30,10 @@ from dataclasses import dataclass
 
 from flylab.dtypes import DTYPES
 from flylab.emulator import codec
-from flylab.emulator.compute import HANDLER, flushed, next_record, slot
+from flylab.emulator.compute import HANDLER, Mode, flushed, next_record, slot
 from flylab.emulator.ir import Builder, Repeat, Value, width
 from flylab.emulator.state import ROW_BYTES, WAVE_SIZE
+from flylab.emulator.table import TYPES
 from flylab.mfma import SCALE_BLOCK, Mfma, Operand, dtype_name
 from flylab.targets import target
 
@@ -50,12 +51,12 @@ _NUMBERS = {"f64": "double", "f32": "float", "i32": "i32"}
 class Form:
     """What makes one handler: the instruction with its formats, the chip, and what the text's modifiers say.
 
-    `denormals` is MODE's of 32 bits, as `compute.Mode` has it. `scales` are the bytes of the scale registers.
+    `constant` says that C is one; `scales` are the bytes of the scale registers that count.
     """
 
     row: Mfma
     arch: str
-    denormals: int
+    mode: Mode
     constant: bool
     cbsz: int = 0
     abid: int = 0
@@ -68,7 +69,7 @@ class Form:
         """The handler's name: two forms with the same key have the same code."""
         row = self.row
         chip = self.arch if "8" in row.a_type + row.b_type else ""
-        mode = self.denormals if row.a_type in ("f32", "xf32") else ""
+        mode = self.mode.denormals_32 if row.a_type in ("f32", "xf32") else ""
         types, lanes = f"{row.a_type} {row.b_type}", f"{self.cbsz} {self.abid} {self.blgp}"
         return f"{row.name} {types} {chip} {mode} {self.constant} {lanes} {self.negative} {self.scales}"
 
@@ -161,7 +162,7 @@ class _Handler:
         if dtype.bits < 32:
             assert dtype.encoding is not None
             return codec.decode(code, dtype.encoding)
-        code = flushed(self.b, code, "float", self.form.denormals, 1)
+        code = flushed(self.form.mode, code, TYPES["f32"], 1)
         if type_ == "xf32":
             nan = (code & 0x7FFFFFFF).cmp("ugt", 0x7F800000)
             code = nan.select(code | 1 << 22, code & -(1 << 23 - XF32_FRACTION))

@@ -26,9 +26,6 @@ _CONSTANTS = {"f64": "double", "f32": "float", "i32": "i32"}
 def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
     """A matrix instruction."""
     row = mfma(instruction.mnemonic)
-    arch = decoder.kernel.target.arch
-    if arch not in row.chips:
-        raise OperandError(f"{arch} has no such instruction, {' and '.join(row.chips)} has")
     if decoder.kernel.descriptor.get("fp16_overflow", 0):
         raise OperandError("the kernel's descriptor sets fp16_overflow, and matrix results that saturate are not there")
     numbers, lists = _modifiers(row, instruction)
@@ -53,7 +50,7 @@ def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
     for scale in scales:
         slots.put(decoder.registers.offset(scale, 1, VECTOR))
     negative = lists.get("neg", [False] * 3)
-    form = Form(row, arch, decoder.mode.denormals_32, constant, cbsz, abid, blgp,
+    form = Form(row, decoder.kernel.target.arch, decoder.mode, constant, cbsz, abid, blgp,
                 (negative[0], negative[1], negative[2]),
                 _scale_bytes(lists) if row.scaled else None)
     return Coded(form.key, partial(matrix.write, form), slots)
