@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from flylab.mfma import BITS, Mfma, Operand
+from flylab.mfma import BITS, INSTRUCTIONS, Mfma, Operand
 
 _SMALL = {
     "fp8": {"gfx942": ml_dtypes.float8_e4m3fnuz, "gfx950": ml_dtypes.float8_e4m3fn},
@@ -47,34 +48,32 @@ def moderate(kind: str, shape: tuple[int, ...], chip: str, seed: int) -> np.ndar
 
 def registers(operand: Operand, codes: np.ndarray) -> np.ndarray:
     """The registers (…, registers, 64) of A, as codes (…, blocks, m, k), or of B, as codes (…, blocks, n, k)."""
-    lanes, items = np.meshgrid(np.arange(64), np.arange(operand.items), indexing="ij")
-    place = np.array([[operand.element(lane, item) for item in range(operand.items)] for lane in range(64)])
-    taken = codes[..., place[..., 0], place[..., 1], place[..., 2]].astype(np.uint64)
     found = np.zeros((*codes.shape[:-3], operand.registers, 64), np.uint64)
-    for lane, item in zip(lanes.ravel(), items.ravel(), strict=True):
-        put_bits(found[..., lane], item * operand.bits, taken[..., lane, item], operand.bits)
+    for item in range(operand.items):
+        block, index, k = np.array([operand.element(lane, item) for lane in range(64)]).T
+        put_bits(found, item * operand.bits, codes[..., block, index, k].astype(np.uint64), operand.bits)
     return found.astype(np.uint32)
 
 
 def put_bits(words: np.ndarray, at: int, code: np.ndarray, bits: int) -> None:
-    """Puts `bits` bits into words (…, registers) from bit `at` on."""
+    """Puts `bits` bits, a code for each lane, into the registers of `words` (…, registers, lanes) from bit `at` on."""
     done = 0
     while done < bits:
         word, shift = divmod(at + done, 32)
         size = min(32 - shift, bits - done)
         part = (code >> np.uint64(done)) & np.uint64((1 << size) - 1)
-        words[..., word] |= part << np.uint64(shift)
+        words[..., word, :] |= part << np.uint64(shift)
         done += size
 
 
 def result_registers(row: Mfma, matrix: np.ndarray) -> np.ndarray:
     """The registers (…, registers, 64) of C, from (…, blocks, m, n) in the result's type."""
-    codes = matrix.view(f"u{matrix.dtype.itemsize}")
+    codes = matrix.view(f"u{matrix.dtype.itemsize}").reshape(*matrix.shape[:-3], -1)
     per_item = row.result_bits // 32
     found = np.zeros((*matrix.shape[:-3], row.result_registers, 64), np.uint32)
-    for (block, i, j), (item, lane) in _result_places(row):
-        for half in range(per_item):
-            found[..., item * per_item + half, lane] = codes[..., block, i, j] >> (32 * half) & 0xFFFFFFFF
+    item, lane = _result_places(row.name)
+    for half in range(per_item):
+        found[..., item * per_item + half, lane] = codes >> codes.dtype.type(32 * half) & codes.dtype.type(0xFFFFFFFF)
     return found
 
 
@@ -82,14 +81,15 @@ def result_matrix(row: Mfma, found: np.ndarray, chip: str) -> np.ndarray:
     """C or D (…, blocks, m, n) from registers (…, registers, 64)."""
     per_item = row.result_bits // 32
     dtype = numpy_type(row.result, chip)
-    codes = np.zeros((*found.shape[:-2], row.blocks, row.m, row.n), f"u{dtype.itemsize}")
-    for (block, i, j), (item, lane) in _result_places(row):
-        for half in range(per_item):
-            word = found[..., item * per_item + half, lane].astype(codes.dtype)
-            codes[..., block, i, j] |= word << codes.dtype.type(32 * half)
-    return codes.view(dtype)
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    item, lane = _result_places(row.name)
+    halves = [found[..., item * per_item + half, lane].astype(unsigned) << unsigned.type(32 * half)
+              for half in range(per_item)]
+    return sum(halves, np.zeros((), unsigned)).view(dtype).reshape(*found.shape[:-2], row.blocks, row.m, row.n)
 
 
-def _result_places(row: Mfma) -> Any:
-    for place in np.ndindex(row.blocks, row.m, row.n):
-        yield place, row.result_place(*place)
+@cache
+def _result_places(name: str) -> Any:
+    """The items and lanes of the elements of D, in the order of blocks, rows, columns."""
+    row = INSTRUCTIONS[name]
+    return np.array([row.result_place(*place) for place in np.ndindex(row.blocks, row.m, row.n)]).T

@@ -60,7 +60,7 @@ class Case:
         bits = BITS[self.type_of(side)]
         found = np.zeros((len(codes), (self.row.a if side == "a" else self.row.b).registers, 64), np.uint64)
         for n, place in enumerate(self.places[side]):
-            put_bits(found[:, :, place.lane], bit_of(place, bits), codes[:, n], bits)
+            put_bits(found[:, :, place.lane:place.lane + 1], bit_of(place, bits), codes[:, n:n + 1], bits)
         return found.astype(np.uint32)
 
     def run(self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> np.ndarray:
