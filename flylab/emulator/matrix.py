@@ -154,7 +154,7 @@ class _Handler:
         if shift + dtype.bits > 32 and dtype.bits < 32:
             code = code | words[word + 1].shl(32 - shift)
         if type_ == "f64":
-            return (words[0].to("i64") | words[1].to("i64").shl(32)).bits("double")
+            return _doubles(*words)
         if type_ == "i8":
             return words[0].shl(24 - shift).sar(24)
         if type_ == "f16":
@@ -200,9 +200,9 @@ class _Handler:
         if self.bytes == 4:
             b.store(value, at, 64)
             return
-        bits = value.bits("i64")
-        b.store(bits.to("i32"), at, 64)
-        b.store(bits.shr(32).to("i32"), b.at(at, ROW_BYTES), 64)
+        bits = value.recast("i32", 2 * LANES)
+        for n in range(2):
+            b.store(bits.shuffle(bits, range(n, 2 * LANES, 2)), b.at(at, ROW_BYTES * n), 64)
 
     def get(self, record_slot: int, tile: Value, row: int, column: int) -> Value:
         """Loads 16 columns of a row of C or D."""
@@ -210,8 +210,7 @@ class _Handler:
         at = b_at(b, self.registers(record_slot), self.places.offset(row, column), tile, self.places.step)
         if self.bytes == 4:
             return b.load(at, self.type, LANES, 64)
-        low, high = (b.load(b.at(at, ROW_BYTES * n), "i32", LANES, 64).to("i64") for n in range(2))
-        return (low | high.shl(32)).bits("double")
+        return _doubles(*(b.load(b.at(at, ROW_BYTES * n), "i32", LANES, 64) for n in range(2)))
 
     def start(self, tile: Value, row: int, column: int) -> Value:
         """What the products are added to."""
@@ -266,7 +265,7 @@ class _Handler:
         if self.row.m >= LANES:
             return b.load(b.at(a_at, row * self.bytes), self.type).splat(LANES)
         several = b.load(a_at, self.type, LANES, 64)
-        return _shuffled(several, [lane // 4 * 4 + row for lane in range(LANES)])
+        return several.shuffle(several, [lane // 4 * 4 + row for lane in range(LANES)])
 
     def fused(self, x: Value, y: Value, sum_: Value) -> Value:
         return x * y + sum_ if self.type == "i32" else x.call("fma", y, sum_)
@@ -305,7 +304,7 @@ class _Lanes:
     order: tuple[int, ...] = ()
 
     def pick(self, value: Value) -> Value:
-        return _shuffled(value, list(self.order)) if self.order else value
+        return value.shuffle(value, self.order) if self.order else value
 
 
 def _block_lanes(cbsz: int, abid: int) -> _Lanes:
@@ -322,9 +321,10 @@ def _permuted_lanes(blgp: int) -> _Lanes:
     return (_Lanes(), _Lanes(1), _Lanes(1, 2), _Lanes(3, 1), *(_Lanes(0, n) for n in range(4)))[blgp]
 
 
-def _shuffled(value: Value, order: list[int]) -> Value:
-    mask = f"<{len(order)} x i32> <{', '.join(f'i32 {n}' for n in order)}>"
-    return value.b.let(f"shufflevector {value.typed}, {value.typed}, {mask}", value.type, len(order))
+def _doubles(low: Value, high: Value) -> Value:
+    """The doubles whose halves lie in two registers."""
+    order = [n + LANES * half for n in range(LANES) for half in range(2)]
+    return low.shuffle(high, order).recast("double", LANES)
 
 
 class _Places:
