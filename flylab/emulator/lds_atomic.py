@@ -15,7 +15,7 @@ from flylab.emulator.ops_float import bfloat_bits
 from flylab.emulator.state import LDS_MISALIGNED
 from flylab.emulator.table import TYPES
 
-ADDRESS, OFFSET, DATA, DATA_2, RESULT, OFFSET_2 = range(6)
+ADDRESS, OFFSET, DATA, _, RESULT, OFFSET_2 = range(6)
 
 
 class Floats:
@@ -59,61 +59,66 @@ class Atomic:
 
 
 class _AtomicHandler(LdsHandler):
-    """What the handlers of atomics share: aligned addresses, and values of 32 or 64 bits in registers."""
+    """What the handlers of atomics share: aligned addresses, and values of 32 or 64 bits in registers.
 
-    def __init__(self, bits: int):
+    `operands` is how many values of data there are, `results` how many the result's registers hold.
+    """
+
+    def __init__(self, bits: int, operands: int, results: int):
         super().__init__()
-        self.bits, self.registers = bits, bits // 32
+        self.bits, registers = bits, range(bits // 32)
         self.addresses = self.row(ADDRESS)
+        self.operands = [[self.row(DATA + n, register) for register in registers] for n in range(operands)]
+        self.results = [[self.row(RESULT, n * len(registers) + register) for register in registers]
+                        for n in range(results)]
 
-    def check(self, offset: Value) -> None:
+    def check(self, offset: Value, mask: int = -1) -> None:
         """Every active lane's bytes lie in LDS, at a multiple of their size."""
         size = self.bits // 8
-        offsets = self.checked_offsets(self.addresses, offset, size)
+        offsets = self.checked_offsets(self.addresses, offset, size, mask)
         odd = (offsets & (size - 1)).cmp("ne", 0).recast("i64", 0)
         fault_at(self.b, LDS_MISALIGNED, self.exec & odd, offsets, size)
 
-    def data(self, record_slot: int, lane: Value) -> Value:
-        """A lane's data, of one register or two."""
+    def data(self, lane: Value) -> list[Value]:
+        """A lane's values, each of one register or two."""
         b = self.b
-        parts = [b.load(b.at(self.row(record_slot, n), lane.shl(2)), "i32") for n in range(self.registers)]
-        return parts[0] if len(parts) == 1 else parts[0].to("i64") | parts[1].to("i64").shl(32)
+        found = [[b.load(b.at(row, lane.shl(2)), "i32") for row in rows] for rows in self.operands]
+        return [low if not high else low.to("i64") | high[0].to("i64").shl(32) for low, *high in found]
 
-    def put(self, value: Value, lane: Value, first: int = 0) -> None:
-        """A lane's result, from register `first` of the result on."""
+    def give_back(self, lane: Value, values: list[Value]) -> None:
+        """A lane's results."""
         b = self.b
-        for n in range(self.registers):
-            part = value.shr(32 * n).to("i32") if self.registers > 1 else value
-            b.store(part, b.at(self.row(RESULT, first + n), lane.shl(2)))
+        for rows, value in zip(self.results, values, strict=True):
+            for n, row in enumerate(rows):
+                b.store(value.shr(32 * n).to("i32") if n else value.to("i32"), b.at(row, lane.shl(2)))
 
 
 class OneAtomic(_AtomicHandler):
     """An atomic operation at one place; `returns` what was there before."""
 
     def __init__(self, atomic: Atomic, returns: bool, mode: Mode):
-        super().__init__(atomic.bits)
-        self.atomic, self.returns = atomic, returns
+        super().__init__(atomic.bits, atomic.operands, int(returns))
+        self.atomic = atomic
         self.leading = [Floats(atomic.floats, mode)] if atomic.floats else []
 
     def text(self, name: str) -> str:
         """The handler's IR."""
         b, atomic, offset = self.b, self.atomic, slot(self.b, OFFSET)
-        if atomic.aligns:
-            self.checked_offsets(self.addresses, offset, 1)
-        else:
-            self.check(offset)
+        mask = -atomic.bits // 8 if atomic.aligns else -1
+        self.check(offset, mask)
         with b.set_bits(self.exec) as (lane, _):
-            place = self.place(self.addresses, lane, offset, -8 if atomic.aligns else -1)
+            place = self.place(self.addresses, lane, offset, mask)
             before = b.load(place, f"i{self.bits}")
-            data = [self.data(DATA + n, lane) for n in range(atomic.operands)]
-            b.store(atomic.compute(*self.leading, before, *data), place)
-            if self.returns:
-                self.put(before, lane)
+            b.store(atomic.compute(*self.leading, before, *self.data(lane)), place)
+            self.give_back(lane, [before] * len(self.results))
         return self.finish(name)
 
 
 class TwoExchange(_AtomicHandler):
     """ds_wrxchg2: both places are read, then both are written, the second last."""
+
+    def __init__(self, bits: int):
+        super().__init__(bits, 2, 2)
 
     def text(self, name: str) -> str:
         """The handler's IR."""
@@ -124,8 +129,7 @@ class TwoExchange(_AtomicHandler):
         with b.set_bits(self.exec) as (lane, _):
             places = [self.place(self.addresses, lane, offset) for offset in offsets]
             before = [b.load(place, f"i{self.bits}") for place in places]
-            for place, record_slot in zip(places, (DATA, DATA_2), strict=True):
-                b.store(self.data(record_slot, lane), place)
-            for n, value in enumerate(before):
-                self.put(value, lane, n * self.registers)
+            for place, value in zip(places, self.data(lane), strict=True):
+                b.store(value, place)
+            self.give_back(lane, before)
         return self.finish(name)
