@@ -109,7 +109,5 @@ def _beyond(size: Value, form: Encoding, how: str, saturate: bool | Value) -> Va
     over, largest = size.like(form.overflow), size.like(form.largest)
     if form.overflow == form.largest:
         return over
-    finite = size.cmp("ult", _INFINITY)
-    if how == TOWARD_ZERO or saturate is True:
-        return finite.select(largest, over)
-    return (finite & saturate).select(largest, over) if isinstance(saturate, Value) else over
+    bounded = size.b.where(True if how == TOWARD_ZERO else saturate, size.cmp("ult", _INFINITY))
+    return bounded.select(largest, over)

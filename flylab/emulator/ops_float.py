@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flylab.emulator import elementary
@@ -132,8 +133,8 @@ ARITHMETIC = [
 ROUNDING = [
     *(row for name, how in (("floor", "floor"), ("ceil", "ceil"), ("trunc", "trunc"), ("rndne", "roundeven"))
       for row in _for_each(f"v_{name}_f{{}}", FLOATS, "f{} = f{}", lambda x, how=how: x.call(how))),
-    *_for_each("v_fract_f{}", ("32", "64"), "f{} = f{}", fraction),
-    ("v_fract_f16", "f16 = f16", lambda x: x - x.call("floor")),
+    *((f"v_fract_f{bits}", f"f{bits} = f{bits}", partial(fraction, precision=precision))
+      for bits, precision in (("16", 11), ("32", 24), ("64", 53))),
     ("v_frexp_exp_i32_f32", "b32 = f32", frexp_exponent),
     ("v_frexp_exp_i32_f64", "b32 = f64", frexp_exponent),
     ("v_frexp_exp_i16_f16", "b16 = f16", lambda x: frexp_exponent(x).to("i16")),

@@ -13,7 +13,6 @@ from flylab.dtypes import DTYPES
 from flylab.emulator.codec import decode, encode
 from flylab.emulator.decode import Coded, Decoder, base_name
 from flylab.emulator.ir import Value
-from flylab.emulator.operands import OperandError
 from flylab.emulator.table import VECTOR_FAMILY, Row, rows
 from flylab.targets import TARGETS, Target
 
@@ -25,7 +24,8 @@ def _rows(chip: Target) -> dict[str, Row]:
         assert form is not None
         to, of = partial(encode, form=form), partial(decode, form=form)
         entries += [
-            (f"v_cvt_pk_{name}_f32", "b16+ = f32 f32", lambda x, y, to=to: (to(x) | to(y).shl(8)).to("i16")),
+            (f"v_cvt_pk_{name}_f32", "b16+ = f32 f32", lambda x, y, to=to: (
+                to(x, saturate=x.b.saturate) | to(y, saturate=x.b.saturate).shl(8)).to("i16")),
             (f"v_cvt_f32_{name}", "f32 = b32", of),
             (f"v_cvt_pk_f32_{name}", "b64 = b32", lambda x, of=of: _pair(of(x), of(x.shr(8)))),
         ]
@@ -43,8 +43,6 @@ _TABLES = {arch: _rows(chip) for arch, chip in TARGETS.items()}
 
 def _converting(decoder: Decoder, instruction: Instruction) -> Coded:
     """A conversion in the encoding of the kernel's chip."""
-    if decoder.kernel.descriptor.get("fp16_overflow", 0):
-        raise OperandError("the kernel's descriptor sets fp16_overflow, and conversions that saturate are not there")
     return decoder.computing(_TABLES[decoder.kernel.target.arch][base_name(instruction.mnemonic)], instruction)
 
 

@@ -11,7 +11,7 @@ from flylab.emulator.ir import Value, width
 
 Pair = tuple[Value, Value]
 
-EXPONENT = {"float": (23, 0xFF, 127, "i32"), "double": (52, 0x7FF, 1023, "i64")}
+EXPONENT = {"half": (10, 0x1F, 15, "i16"), "float": (23, 0xFF, 127, "i32"), "double": (52, 0x7FF, 1023, "i64")}
 
 
 def nonzero(value: Value) -> Pair:
@@ -133,9 +133,8 @@ def extreme(largest: bool) -> Any:
         picked = x.cmp("oeq", y).select(zeros, picked)
         picked = is_nan(x).select(y, is_nan(y).select(x, picked))
         picked = is_nan(picked).select(quiet(picked), picked)
-        if x.b.ieee:
-            picked = is_signalling(y).select(quiet(y), picked)
-            picked = is_signalling(x).select(quiet(x), picked)
+        for source in (y, x):
+            picked = x.b.where(x.b.ieee, is_signalling(source)).select(quiet(source), picked)
         return picked
 
     return compute
@@ -228,9 +227,9 @@ def ldexp_double(x: Value, exponent: Value) -> Value:
     return x * power_of_two(left.call("smax", -1022).call("smin", 1023))
 
 
-def fraction(x: Value) -> Value:
-    """v_fract: x - floor(x), kept below 1."""
-    below = {"float": 1 - 2**-24, "double": 1 - 2**-53}[x.type]
+def fraction(x: Value, precision: int) -> Value:
+    """v_fract: x - floor(x), kept below 1 in a format of so many significant bits."""
+    below = 1 - 2.0**-precision
     part = x - x.call("floor")
     capped = part.cmp("ogt", below).select(below, part)
     return is_infinite(x).select(float("nan"), capped)
