@@ -96,7 +96,7 @@ class Mode(NamedTuple):
 
 
 def mode_field(text: str) -> tuple[int, int] | None:
-    """The first bit and the size of the field of MODE that an operand names, or None where it names none.
+    """The first bit and the size of the field of MODE that an operand names, or None where it names another register.
 
     >>> mode_field("hwreg(HW_REG_MODE, 4, 2)"), mode_field("hwreg(HW_REG_MODE)"), mode_field("hwreg(HW_REG_STATUS)")
     ((4, 2), (0, 32), None)
@@ -104,8 +104,7 @@ def mode_field(text: str) -> tuple[int, int] | None:
     found = HWREG.fullmatch(text)
     if found is None or found[1] not in MODE_NAMES:
         return None
-    first, size = int(found[2] or 0), int(found[3] or 32)
-    return (first, size) if 1 <= size <= 32 - first else None
+    return int(found[2] or 0), int(found[3] or 32)
 
 
 def initial_mode(kernel: IsaKernel) -> int:

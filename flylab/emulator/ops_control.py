@@ -201,8 +201,11 @@ def _mode_operands(instruction: Instruction, place: int) -> tuple[int, int, Oper
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
     found = mode_field(instruction.operands[place])
     if found is None:
-        raise OperandError("of the hardware registers the software device has the 32 bits of MODE only")
-    return *found, parse_operand(instruction.operands[1 - place])
+        raise OperandError("of the hardware registers the software device has MODE only")
+    first, size = found
+    if size < 1 or first + size > 32:
+        raise OperandError(f"a register has no {size} bits from bit {first} up")
+    return first, size, parse_operand(instruction.operands[1 - place])
 
 
 def _write_setreg(name: str, kind: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flylab.emulator import elementary
@@ -117,11 +116,11 @@ ARITHMETIC = [
     *_for_each("v_sub_f{}", ("16", "32"), "f{} = f{} f{}", lambda x, y: x - y),
     *_for_each("v_subrev_f{}", ("16", "32"), "f{} = f{} f{}", lambda x, y: y - x),
     ("v_mul_legacy_f32", "f32 = f32 f32", legacy_product),
-    *_for_each("v_fma_f{} v_fmamk_f{} v_fmaak_f{}", ("32", "64"), "f{} = f{} f{} f{}", fma),
+    *_for_each("v_fma_f{}", ("32", "64"), "f{} = f{} f{} f{}", fma),
+    ("v_fmamk_f32 v_fmaak_f32", "f32 = f32 f32 f32", fma),
     *_for_each("v_fmac_f{}", ("32", "64"), "f{} = f{} f{} @f{}", fma),
     ("v_fma_f16", "f16d+ = f16d f16d f16d", fma),
     ("v_fma_legacy_f16", "f16d = f16d f16d f16d", fma),
-    ("v_fmac_f16", "f16d = f16d f16d @f16d", fma),
     *_for_each("v_max_f{}", FLOATS, "f{} = f{} f{}", extreme(True)),
     *_for_each("v_min_f{}", FLOATS, "f{} = f{} f{}", extreme(False)),
     *_for_each("v_max3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(True))),
@@ -133,8 +132,8 @@ ARITHMETIC = [
 ROUNDING = [
     *(row for name, how in (("floor", "floor"), ("ceil", "ceil"), ("trunc", "trunc"), ("rndne", "roundeven"))
       for row in _for_each(f"v_{name}_f{{}}", FLOATS, "f{} = f{}", lambda x, how=how: x.call(how))),
-    *((f"v_fract_f{bits}", f"f{bits} = f{bits}", partial(fraction, precision=precision))
-      for bits, precision in (("16", 11), ("32", 24), ("64", 53))),
+    *_for_each("v_fract_f{}", ("32", "64"), "f{} = f{}", fraction),
+    ("v_fract_f16", "f16 = f16", lambda x: fraction(x, 1 - 2.0**-11)),
     ("v_frexp_exp_i32_f32", "b32 = f32", frexp_exponent),
     ("v_frexp_exp_i32_f64", "b32 = f64", frexp_exponent),
     ("v_frexp_exp_i16_f16", "b16 = f16", lambda x: frexp_exponent(x).to("i16")),
@@ -189,6 +188,6 @@ CONVERSIONS = [
 ]
 
 ROWS = rows(VECTOR_FAMILY, [*ARITHMETIC, *ROUNDING, *ELEMENTARY, *CONVERSIONS, *_comparisons()]) | rows(MIXED_FAMILY, [
-    ("v_fma_mix_f32 v_mad_mix_f32", "f32 = f32 f32 f32", fma),
-    ("v_fma_mixlo_f16 v_mad_mixlo_f16", "f16+ = f32 f32 f32", fma),
+    ("v_fma_mix_f32", "f32 = f32 f32 f32", fma),
+    ("v_fma_mixlo_f16", "f16+ = f32 f32 f32", fma),
 ])

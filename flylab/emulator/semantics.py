@@ -227,9 +227,9 @@ def ldexp_double(x: Value, exponent: Value) -> Value:
     return x * power_of_two(left.call("smax", -1022).call("smin", 1023))
 
 
-def fraction(x: Value, precision: int) -> Value:
-    """v_fract: x - floor(x), kept below 1 in a format of so many significant bits."""
-    below = 1 - 2.0**-precision
+def fraction(x: Value, largest: float = 0.0) -> Value:
+    """v_fract: x - floor(x), kept below 1: at most `largest`, by default the last number of its format before 1."""
+    below = largest or 1 - 2.0 ** -(EXPONENT[x.type][0] + 1)
     part = x - x.call("floor")
     capped = part.cmp("ogt", below).select(below, part)
     return is_infinite(x).select(float("nan"), capped)
