@@ -113,11 +113,11 @@ def initial_mode(kernel: IsaKernel) -> int:
 
 
 def rounding_field(row: Row) -> str | None:
-    """The field that rounds the result of a row, or None where the result is no float.
+    """The field that rounds a row: that of its result, or where this is no float of its sources; None without floats.
 
     A double that becomes a float is rounded as doubles and halves are: so LLVM sets the mode for llvm.fptrunc.round.
     """
-    formats = [TYPES[t].bits for t in row.results if t in TYPES and TYPES[t].is_float]
+    formats = [TYPES[t].bits for t in (*row.results, *row.sources) if t in TYPES and TYPES[t].is_float]
     if not formats:
         return None
     from_double = any(TYPES[t].bits == "double" for t in row.named_sources if t in TYPES)

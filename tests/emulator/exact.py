@@ -84,5 +84,4 @@ def run(instruction: str, *sources: np.ndarray, result: str, chip: str = "gfx942
     found = np.zeros((count, 2), "u4")
     text = assembly(ROWS.format(instruction), chip, arguments=2, **descriptor)
     Program.from_assembly(text).launch(grid=count // 256, block=256, args=[rows, found])
-    size = np.dtype(result).itemsize
-    return found.view(result)[:sources[0].size, 0] if size <= 8 else found[:sources[0].size]
+    return found.view(result)[:sources[0].size, 0].copy()
