@@ -113,23 +113,12 @@ class _Handler:
         if type_.registers == 1 and type_.integer == "i16":
             bits = bits.to("i16")
         if type_.is_float:
-            bits = self.flushed(bits, type_, 1)
+            bits = flushed(self.form.mode, bits, type_, 1)
         if source.absolute:
             bits = bits & ~_sign(type_)
         if source.negative:
             bits = bits ^ _sign(type_)
         return bits.bits(type_.bits).to(type_.value) if type_.is_float else bits
-
-    def flushed(self, bits: Value, type_: Type, side: int) -> Value:
-        """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
-        off = self.form.mode.flag(self.b, _denormals(type_), side)
-        if off is True:
-            return bits
-        exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
-        tiny = (bits & exponent).cmp("eq", 0)
-        if isinstance(off, Value):
-            tiny = tiny & ~off.splat(self.lanes)
-        return tiny.select(bits & _sign(type_), bits)
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""
@@ -143,7 +132,8 @@ class _Handler:
             zeroed = self.b.where(self.form.mode.flag(self.b, "dx10_clamp"), nan)
             low = (value.cmp("ugt", 0.0) & ~zeroed).select(value, 0.0)
             value = low.cmp("ogt", 1.0).select(1.0, low)
-        bits = self.flushed((self.half(value) if type_.bits == "half" else value).bits(type_.integer), type_, 2)
+        value = self.half(value) if type_.bits == "half" else value
+        bits = flushed(self.form.mode, value.bits(type_.integer), type_, 2)
         if scaled:  # it makes -0 positive
             bits = (scaled & (bits & ~_sign(type_)).cmp("eq", 0)).select(0, bits)
         return bits
@@ -172,6 +162,18 @@ class _Handler:
         function = row.clamped if self.form.clamp and row.clamped else row.compute
         found = function(*arguments)
         return found if isinstance(found, tuple) else (found,)
+
+
+def flushed(mode: Mode, bits: Value, type_: Type, side: int) -> Value:
+    """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
+    kept = mode.flag(bits.b, _denormals(type_), side)
+    if kept is True:
+        return bits
+    exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
+    tiny = (bits & exponent).cmp("eq", 0)
+    if isinstance(kept, Value):
+        tiny = tiny & ~kept.splat(bits.lanes)
+    return tiny.select(bits & _sign(type_), bits)
 
 
 def narrow(value: Value) -> Value:

@@ -83,6 +83,9 @@ def _encoded(name: str, how: str = NEAREST) -> Any:
     return lambda x: encode(x, form, how, saturate=name == "Float16" and x.b.saturate)
 
 
+bfloat_bits = _encoded("BFloat16")
+
+
 def _normal_16(x: Value, signed: bool) -> Value:
     """v_cvt_pknorm: a float of [-1, 1] (or [0, 1]) as a fixed-point 16-bit integer."""
     with x.b.to_nearest():
@@ -169,7 +172,7 @@ CONVERSIONS = [
     ("v_cvt_f64_f32", "f64 = f32", lambda x: x.to("double")),
     ("v_cvt_f32_f64", "f32 = f64", lambda x: x.to("float")),
     ("v_cvt_f32_bf16", "f32 = b16", lambda x: x.to("i32").shl(16).bits("float")),
-    ("v_cvt_pk_bf16_f32", "b32 = f32 f32", _pair(_encoded("BFloat16"))),
+    ("v_cvt_pk_bf16_f32", "b32 = f32 f32", _pair(bfloat_bits)),
     ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16"))),
     ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16", TOWARD_ZERO))),
     ("v_cvt_pk_u8_f32", "b32 = f32 b32 b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
