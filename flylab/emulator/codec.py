@@ -68,8 +68,12 @@ def encode(x: Value, form: Encoding, how: str = NEAREST, random: Value | None = 
     if form == _HALF and how != STOCHASTIC and saturate is False:
         return _half(x, how)
     bits = x.bits("i32")
-    size = bits & 0x7FFFFFFF
     lost = _FRACTION - form.mantissa
+    if form.bias == _BIAS and how == NEAREST and saturate is False:  # a float's upper bits, rounded up to an infinity
+        upper = bits.shr(lost)
+        rounded = (bits + ((1 << (lost - 1)) - 1) + (upper & 1)).shr(lost)
+        return x.cmp("uno", x).select(upper | 1 << (form.mantissa - 1), rounded)
+    size = bits & 0x7FFFFFFF
     placed = _placed(size, form, jam=how == NEAREST)
     if how == NEAREST:
         placed = placed + ((1 << (lost - 1)) - 1) + (placed.shr(lost) & 1)
