@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flylab.targets import TARGETS
-from tests.emulator.exact import MODES, run
+from tests.emulator.instruction_rows import MODES, run
 from tests.emulator.snippets import values
 from tests.emulator.test_fp8 import FORMATS
 from tests.emulator.toolchain import CHIPS, ROUND_BFLOAT, Host, aligned

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from flylab.errors import UnknownInstruction
-from tests.emulator.exact import run
+from tests.emulator.instruction_rows import run
 from tests.emulator.snippets import values
 
 COUNT = 1024

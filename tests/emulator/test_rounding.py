@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
 
-from tests.emulator.exact import DOUBLE, DOWN, HALF, MODES, SINGLE, Format, run
+from tests.emulator.instruction_rows import DOWN, MODES, NEAREST, UP, run
+from tests.emulator.oracles import exact
 from tests.emulator.snippets import values
+from tests.emulator.test_numbers import elementwise
+from tests.emulator.toolchain import CHIPS
 
-FORMATS = {"f16": ("half", HALF), "f32": ("float", SINGLE), "f64": ("double", DOUBLE)}
+
+@dataclass(frozen=True)
+class Format:
+    """A format by its name in LLVM and in numpy, with its bits as the oracles have them."""
+
+    ir: str
+    numpy: str
+    form: exact.Format
+
+    @property
+    def precision(self) -> int:
+        return self.form.fraction + 1
+
+    def rounded(self, value: Fraction, mode: int, negative_zero: bool = False) -> float:
+        """A rational number rounded to the format; `negative_zero` is the sign of a result that is exactly zero."""
+        raw = exact.rounded(value, self.form, negative_zero, toward_zero=mode != NEAREST)
+        outwards = mode == (UP if value > 0 else DOWN)
+        if outwards and Fraction(exact.number(raw, self.form)) != value:
+            raw += 1  # from the largest number to the infinity, and from zero to the least
+        return exact.number(raw, self.form)
+
+
+HALF, SINGLE, DOUBLE = (Format(ir, f"f{bits // 8}", exact.FORMATS["f", bits])
+                        for ir, bits in (("half", 16), ("float", 32), ("double", 64)))
+FORMATS = {"f16": HALF, "f32": SINGLE, "f64": DOUBLE}
 COUNT = 1024
 FIELDS = ("float_round_mode_32", "float_round_mode_16_64")
 
 
 @cache
-def finite(type_: str, seed: int) -> np.ndarray:
+def finite(form: Format, seed: int) -> np.ndarray:
     """Finite numbers: special ones, ones near 1, any, and ones of few bits, whose sums and products end in ties."""
-    form = {name: form for name, form in FORMATS.values()}[type_]
-    found = values(type_, COUNT, seed).view(form.numpy).copy()
+    found = values(form.ir, COUNT, seed).view(form.numpy).copy()
     random = np.random.default_rng(seed + 100)
     few = np.ldexp(random.integers(-8, 8, COUNT).astype("f8"), random.integers(-form.precision - 3, 3, COUNT))
     found = np.where(random.random(COUNT) < 0.3, few, found.astype("f8")).astype(form.numpy)
@@ -67,10 +94,10 @@ OPERATIONS: dict[str, tuple[str, int, Callable[..., float]]] = {
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("type_", FORMATS)
 def test_arithmetic(type_: str, name: str, how: str) -> None:
-    ir, form = FORMATS[type_]
+    form = FORMATS[type_]
     text, count, function = OPERATIONS[name]
     registers = ["v[12:13]", "v[4:5]", "v[6:7]", "v[8:9]"] if type_ == "f64" else ["v12", "v4", "v6", "v8"]
-    sources = [finite(ir, seed).copy() for seed in range(count)]
+    sources = [finite(form, seed).copy() for seed in range(count)]
     if name != "mul":  # a half of them nearly cancel
         with np.errstate(over="ignore"):
             sources[-1][::2] = -(sources[0] * (sources[1] if count == 3 else 1))[::2]
@@ -82,10 +109,10 @@ def test_arithmetic(type_: str, name: str, how: str) -> None:
 
 @pytest.mark.parametrize("how", MODES)
 @pytest.mark.parametrize("text, source, result", [
-    ("v_cvt_f32_f64_e32 v12, v[4:5]", "double", SINGLE), ("v_cvt_f16_f32_e32 v12, v4", "float", HALF)])
-def test_narrowing_is_rounded_as_doubles_and_halves_are(text: str, source: str, result: Format, how: str) -> None:
+    ("v_cvt_f32_f64_e32 v12, v[4:5]", DOUBLE, SINGLE), ("v_cvt_f16_f32_e32 v12, v4", SINGLE, HALF)])
+def test_narrowing_is_rounded_as_doubles_and_halves_are(text: str, source: Format, result: Format, how: str) -> None:
     x = finite(source, 5).copy()
-    x[:256] = np.resize(finite({"f4": "float", "f2": "half"}[result.numpy], 6), 256).astype(x.dtype) * (1 + 2.0**-20)
+    x[:256] = np.resize(finite(result, 6), 256).astype(x.dtype) * (1 + 2.0**-20)
     found = run(text, x, result=result.numpy, float_round_mode_16_64=MODES[how], float_round_mode_32=3 - MODES[how])
     agree(found, [_signed(result, Fraction(float(v)), MODES[how], negative(v)) for v in x])
 
@@ -101,11 +128,11 @@ def test_integers_to_floats(sign: str, how: str) -> None:
 @pytest.mark.parametrize("how", MODES)
 @pytest.mark.parametrize("type_", FORMATS)
 def test_powers_of_two_and_fractions(type_: str, how: str) -> None:
-    ir, form = FORMATS[type_]
-    x = finite(ir, 8)
+    form = FORMATS[type_]
+    x = finite(form, 8)
     pair = "v[12:13], v[4:5]" if type_ == "f64" else "v12, v4"
     modes = {FIELDS[type_ != "f32"]: MODES[how]}
-    steps = np.random.default_rng(9).integers(-40, 40, COUNT) * (form.most // 16)
+    steps = np.random.default_rng(9).integers(-40, 40, COUNT) * (form.form.bias // 16)
     exponents = steps.astype("i2" if type_ == "f16" else "i4")
     found = run(f"v_ldexp_{type_} {pair}, v6", x, exponents, result=form.numpy, **modes)
     agree(found, [_signed(form, Fraction(float(v)) * Fraction(2) ** int(n), MODES[how], negative(v))
@@ -139,7 +166,7 @@ CHANGES = [("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), {}", ""),
 
 @pytest.mark.parametrize("change, before", CHANGES)
 def test_a_mode_that_changes_on_the_way(change: str, before: str) -> None:
-    x, y = finite("float", 10), finite("float", 11)
+    x, y = finite(SINGLE, 10), finite(SINGLE, 11)
     for mode in MODES.values():
         text = f"{before.format(mode)}\n  {change.format(mode)}\n  v_add_f32_e32 v12, v4, v6\n  s_getreg_b32 s9, "
         text += "hwreg(HW_REG_MODE, 0, 10)\n  v_mov_b32_e32 v13, s9"
@@ -162,3 +189,46 @@ def test_infinities_and_nans_are_those_of_any_mode() -> None:
                    result="f8", float_round_mode_16_64=mode)
         with np.errstate(all="ignore"):
             assert np.array_equal(wide, a.astype("f8") * b + a, equal_nan=True)
+
+
+CONSTRAINED = """
+  call void @llvm.set.rounding(i32 {mode})
+  %s = call float @llvm.experimental.constrained.fadd.f32(float %x0, float %x1, metadata !"round.dynamic",
+                                                          metadata !"fpexcept.strict")
+  %r = call float @llvm.experimental.constrained.fmul.f32(float %s, float %x1, metadata !"round.dynamic",
+                                                          metadata !"fpexcept.strict")
+"""
+CONSTRAINED_NAMES = """
+declare void @llvm.set.rounding(i32)
+declare float @llvm.experimental.constrained.fadd.f32(float, float, metadata, metadata)
+declare float @llvm.experimental.constrained.fmul.f32(float, float, metadata, metadata)
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_code_that_sets_the_rounding(chip: str) -> None:
+    """llvm.set.rounding: 0 is towards zero, 1 nearest even, 2 up, 3 down."""
+    x, y = finite(SINGLE, 12), finite(SINGLE, 13)
+    for llvm_mode, how in enumerate(("zero", "nearest", "up", "down")):
+        device = elementwise(chip, CONSTRAINED.format(mode=llvm_mode), {"a": "float", "b": "float"}, "float",
+                             CONSTRAINED_NAMES, "strictfp ")
+        found = np.zeros(COUNT, "f4")
+        device.launch(grid=COUNT // 256, block=256, args=[x, y, found])
+        wanted = []
+        for a, b in zip(x.astype("f8"), y.astype("f8"), strict=True):
+            total = added(SINGLE, MODES[how], a, b)
+            wanted.append(multiplied(SINGLE, MODES[how], total, b) if np.isfinite(total) else total * b)
+        number = ~np.isnan(wanted)
+        agree(found[number], list(np.array(wanted)[number]))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("how, name", [("up", "upward"), ("down", "downward"), ("zero", "towardzero")])
+def test_code_that_rounds_one_conversion(chip: str, how: str, name: str) -> None:
+    """llvm.fptrunc.round sets the mode for its conversion alone."""
+    body = f'  %r = call half @llvm.fptrunc.round.f16.f32(float %x0, metadata !"round.{name}")'
+    declaration = "declare half @llvm.fptrunc.round.f16.f32(float, metadata)"
+    device = elementwise(chip, body, {"a": "float"}, "half", declaration)
+    x, found = finite(SINGLE, 14), np.zeros(COUNT, "f2")
+    device.launch(grid=COUNT // 256, block=256, args=[x, found])
+    agree(found, [_signed(HALF, Fraction(float(v)), MODES[how], negative(v)) for v in x])

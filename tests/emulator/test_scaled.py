@@ -9,7 +9,7 @@ import pytest
 from flylab.dtypes import DTYPES
 from flylab.emulator import Program
 from flylab.errors import UnknownInstruction
-from tests.emulator import exact
+from tests.emulator import instruction_rows
 from tests.emulator.snippets import values
 from tests.emulator.toolchain import assembly
 
@@ -67,7 +67,7 @@ def packed(wide: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def run(text: str, *sources: np.ndarray, result: str = "u4", **descriptor: int) -> np.ndarray:
-    return exact.run(text, *sources, result=result, chip=CHIP, **descriptor)
+    return instruction_rows.run(text, *sources, result=result, chip=CHIP, **descriptor)
 
 
 def pairs(wide: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -196,7 +196,7 @@ def test_refusals(text: str, why: str) -> None:
     with pytest.raises(UnknownInstruction, match=why):
         run(text, np.zeros(256, "f4"))
     with pytest.raises(UnknownInstruction, match="gfx942"):
-        exact.run(text, np.zeros(256, "f4"), result="f4", chip="gfx942")
+        instruction_rows.run(text, np.zeros(256, "f4"), result="f4", chip="gfx942")
 
 
 THIRTY_TWO = """
