@@ -53,12 +53,14 @@ def test_d07_all_bytes_both_ways(chip: str, name: str) -> None:
     assert np.isnan(back[nan].astype("u1").view(FORMATS[chip, name]).astype("f4")).all()
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-def test_d08_all_halves_to_e5m2(chip: str) -> None:
-    """By way of a float, which is exact; in the chip's own encoding."""
+@pytest.mark.parametrize("chip, text", [
+    *((chip, "v_cvt_f32_f16_e32 v12, v4\n  v_cvt_pk_bf8_f32 v12, v12, v12") for chip in CHIPS),
+    ("gfx950", "v_cvt_scalef32_pk_bf8_f16 v12, v4, 1.0")])
+def test_d08_all_halves_to_e5m2(chip: str, text: str) -> None:
+    """By way of a float, which is exact, or at once; in the chip's own encoding."""
     halves = np.arange(1 << 16, dtype="u2").view("f2")
     dtype = np.dtype(FORMATS[chip, "bf8"])
-    found = each("v_cvt_f32_f16_e32 v12, v4\n  v_cvt_pk_bf8_f32 v12, v12, v12", halves, chip) & 0xFF
+    found = each(text, halves, chip) & 0xFF
     with np.errstate(all="ignore"):
         wanted = halves.astype(dtype)
     number = ~np.isnan(wanted.astype("f4"))
