@@ -11,8 +11,9 @@ from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.chips import chips_with
-from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
+from flylab.emulator.compute import Form, Source
 from flylab.emulator.encodings import check_encoding
+from flylab.emulator.float_mode import Mode
 from flylab.emulator.gpr_index import index_states, is_indexed
 from flylab.emulator.lanes import is_control, lanes_of, sources_of
 from flylab.emulator.operands import (
@@ -138,19 +139,6 @@ class Registers:
         return self.offset(operand, 1, SCALAR, CONSTANT)
 
 
-def mode_of(kernel: IsaKernel) -> Mode:
-    """The float mode a kernel's handlers are made for, from its descriptor and from what it writes to MODE."""
-    descriptor = kernel.descriptor
-    for name in ("float_round_mode_32", "float_round_mode_16_64"):
-        if descriptor.get(name, 0):
-            raise UnknownInstruction(f"kernel '{kernel.name}' asks for {name} {descriptor[name]}: "
-                                     "the software device rounds to nearest even only")
-    dynamic = any("HW_REG_MODE" in i.text and i.mnemonic.startswith("s_setreg") for i in kernel.instructions)
-    narrow, wide = descriptor.get("float_denorm_mode_32", 0), descriptor.get("float_denorm_mode_16_64", 3)
-    return Mode(DYNAMIC if dynamic else narrow, DYNAMIC if dynamic else wide, descriptor.get("ieee_mode", 1),
-                descriptor.get("dx10_clamp", 1))
-
-
 def base_name(mnemonic: str) -> str:
     """The mnemonic without what names its encoding."""
     for suffix in SUFFIXES:
@@ -206,7 +194,7 @@ class Decoder:
     """Decodes the instructions of one kernel."""
 
     def __init__(self, kernel: IsaKernel):
-        self.kernel, self.registers, self.mode = kernel, Registers(kernel), mode_of(kernel)
+        self.kernel, self.registers, self.mode = kernel, Registers(kernel), Mode.of(kernel)
 
     @cached_property
     def index_states(self) -> dict[int, set[bool]]:
@@ -308,11 +296,6 @@ class Decoder:
             first = self.registers.offset(replace(operand, negative=False), 2 if wide else 1, VECTOR, SCALAR, CONSTANT)
             place = slots.put(first + (ROW_BYTES if operand.kind == VECTOR else 4) * (wide and high))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
-
-    def initial_mode(self) -> int:
-        """The MODE register at a wave's start."""
-        descriptor = self.kernel.descriptor
-        return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
 
 
 class Modifiers:

@@ -30,7 +30,8 @@ def _add_half(old: Value, data: Value) -> Value:
 
 def _add_bfloat(old: Value, data: Value) -> Value:
     wide = [x.to("i32").shl(16).bits("float") for x in (old, data)]
-    return bfloat_bits(wide[0] + wide[1]).to("i16")
+    result: Value = bfloat_bits(wide[0] + wide[1])
+    return result.to("i16")
 
 
 def _as(type_: str, function: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:

@@ -30,7 +30,8 @@ from dataclasses import dataclass
 
 from flylab.dtypes import DTYPES
 from flylab.emulator import codec
-from flylab.emulator.compute import HANDLER, Mode, flushed, next_record, slot
+from flylab.emulator.compute import HANDLER, flushed, next_record, slot
+from flylab.emulator.float_mode import Mode
 from flylab.emulator.ir import Builder, Repeat, Value, width
 from flylab.emulator.state import ROW_BYTES, WAVE_SIZE
 from flylab.emulator.table import TYPES

@@ -9,6 +9,8 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.float_mode import KNOWN_BITS
+from flylab.emulator.hwreg import MODE_ID
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import (
     CONSTANT,
@@ -20,7 +22,7 @@ from flylab.emulator.operands import (
     operands_of,
     parse_operand,
 )
-from flylab.emulator.ops_hardware import MODE_ID, hardware_field
+from flylab.emulator.ops_hardware import field_operand
 from flylab.emulator.state import (
     BARRIER,
     END,
@@ -226,15 +228,23 @@ def _write_call(name: str) -> str:
 
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    """Writes of the denormal bits of MODE; nothing else of the hardware registers can be written."""
-    number, first, size, value = hardware_field(instruction, 0)
-    if number != MODE_ID or first < 4 or first + size > 8:
-        raise OperandError("only the denormal bits of MODE can be changed")
+    """Writes of MODE, the one hardware register that can be written: of its bits, those of the float mode.
+
+    The others (exceptions, debugging, indexing) can only be written 0, by a constant.
+    """
+    (register, first, size), value = field_operand(instruction, 0)
+    if register != MODE_ID:
+        raise OperandError("of the hardware registers only MODE can be written")
     field = ((1 << size) - 1) << first
     coded = Coded(f"setreg {value.kind}", partial(_write_setreg, kind=value.kind))
-    coded.slot(decoder.registers.scalar(value))
+    place = decoder.registers.scalar(value)
+    other = field & ~KNOWN_BITS
+    if other and (value.kind != CONSTANT or place << first & other):
+        raise OperandError("of MODE only the rounding, denormal, clamp, IEEE and overflow bits can be set, and it "
+                           f"names {size} bits from bit {first} up")
+    coded.slot(place)
     coded.slot(first)
-    coded.slot(field)
+    coded.slot(field & KNOWN_BITS)
     return coded
 
 

@@ -7,44 +7,31 @@ HW_ID, and the other registers are refused. Source: CDNA3 ISA, "Hardware registe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
-from flylab.codegen.encoding import integer
 from flylab.codegen.isa import Instruction
 from flylab.emulator.compute import HANDLER, next_record, slot
 from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.hwreg import HW_ID, MODE_ID, XCC_ID, HardwareField, hardware_field
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import SCALAR, Operand, OperandError, parse_operand
 from flylab.emulator.state import MODE, Worker
 
 DIES, SIMDS = 8, 4
-MODE_ID, HW_ID, XCC_ID = 1, 4, 20
-NUMBERS = {"HW_REG_MODE": MODE_ID, "HW_REG_STATUS": 2, "HW_REG_TRAPSTS": 3, "HW_REG_HW_ID": HW_ID,
-           "HW_REG_GPR_ALLOC": 5, "HW_REG_LDS_ALLOC": 6, "HW_REG_IB_STS": 7, "HW_REG_SH_MEM_BASES": 15,
-           "HW_REG_XCC_ID": XCC_ID}
-_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
 
 
-def hardware_field(instruction: Instruction, place: int) -> tuple[int, int, int, Operand]:
-    """The register that operand `place` names, the first bit and the size of the field of it, and the other operand."""
+def field_operand(instruction: Instruction, place: int) -> tuple[HardwareField, Operand]:
+    """The field of a hardware register that operand `place` names, and the other operand."""
     if len(instruction.operands) != 2:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
     text = instruction.operands[place]
-    found, code = _HWREG.fullmatch(text), integer(text)
-    if found:
-        number = NUMBERS.get(found[1], integer(found[1]))
-        first, size = int(found[2] or 0), int(found[3] or 32)
-    elif code is not None and 0 <= code < 1 << 16:
-        number, first, size = code & 63, code >> 6 & 31, (code >> 11) + 1
-    else:
-        number, first, size = None, 0, 32
-    if number is None:
+    field = hardware_field(text)
+    if field is None:
         raise OperandError(f"'{text[:60]}' is no hardware register that the software device knows")
-    if size < 1 or first + size > 32:
-        raise OperandError(f"a register has no {size} bits from bit {first} up")
-    return number, first, size, parse_operand(instruction.operands[1 - place])
+    if field.size < 1 or field.first + field.size > 32:
+        raise OperandError(f"a register has no {field.size} bits from bit {field.first} up")
+    return field, parse_operand(instruction.operands[1 - place])
 
 
 def _mode(b: Builder) -> Value:
@@ -65,13 +52,13 @@ READ: dict[int, Callable[[Builder], Value]] = {MODE_ID: _mode, HW_ID: _place, XC
 
 
 def _getreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    number, first, size, result = hardware_field(instruction, 1)
-    if number not in READ:
+    field, result = field_operand(instruction, 1)
+    if field.register not in READ:
         raise OperandError("of the hardware registers the software device has MODE, HW_ID and XCC_ID only")
-    coded = Coded(f"getreg {number}", partial(_write_getreg, number))
+    coded = Coded(f"getreg {field.register}", partial(_write_getreg, field.register))
     coded.slot(decoder.registers.offset(result, 1, SCALAR))
-    coded.slot(first)
-    coded.slot((1 << size) - 1)
+    coded.slot(field.first)
+    coded.slot((1 << field.size) - 1)
     return coded
 
 

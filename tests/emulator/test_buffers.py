@@ -148,7 +148,7 @@ def test_integer_atomics_drop_what_is_out_of_range(chip: str, records: int) -> N
     device = by_hand("v_mov_b32 v4, 7", "buffer_atomic_add v4, v1, s[4:7], 0 offen sc0",
                      words=(0, records, PLAIN), chip=chip)
     given = a.copy()
-    got, inside = result(device, given)[:, 0], 4 * LANES + 4 <= records
+    got, inside = result(device, given)[:, 0], records >= 4 * LANES + 4
     assert np.array_equal(given, np.where(inside, a + 7, a)) and np.array_equal(got, np.where(inside, a, 0))
 
 
