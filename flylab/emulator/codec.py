@@ -40,7 +40,8 @@ def decode(code: Value, form: Encoding) -> Value:
         return code.to("i16").bits("half").to("float")
     moved = size.shl(_FRACTION - form.mantissa)
     bits = moved + ((_BIAS - form.bias) << _FRACTION)
-    denormal = (bits + (1 << _FRACTION)).bits("float") - 2.0 ** (1 - form.bias)
+    with code.b.to_nearest():  # exact, but for the sign of zero when rounded down
+        denormal = (bits + (1 << _FRACTION)).bits("float") - 2.0 ** (1 - form.bias)
     bits = size.cmp("ult", 1 << form.mantissa).select(denormal.bits("i32"), bits)
     if form.unsigned_zero:
         bits = (code & (2 * form.sign - 1)).cmp("eq", form.sign).select(_QUIET, bits)

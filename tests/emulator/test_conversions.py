@@ -53,6 +53,16 @@ def test_d07_all_bytes_both_ways(chip: str, name: str) -> None:
     assert np.isnan(back[nan].astype("u1").view(FORMATS[chip, name]).astype("f4")).all()
 
 
+@pytest.mark.parametrize("mode", MODES.values())
+@pytest.mark.parametrize("text", ["v_cvt_f32_fp8_e32 v12, v4", "v_cvt_scalef32_f32_fp8 v12, v4, 1.0",
+                                  "v_cvt_scalef32_pk_f32_fp4 v[12:13], v4, 1.0"])
+def test_zeros_and_denormals_are_those_of_any_rounding_mode(text: str, mode: int) -> None:
+    codes = np.array([0x00, 0x80, 0x01, 0x81, 0x08, 0x88], "u4")
+    wanted = run(text, codes, result="u4", chip="gfx950")
+    assert wanted[0] == 0
+    assert np.array_equal(run(text, codes, result="u4", chip="gfx950", float_round_mode_32=mode), wanted)
+
+
 @pytest.mark.parametrize("chip, text", [
     *((chip, "v_cvt_f32_f16_e32 v12, v4\n  v_cvt_pk_bf8_f32 v12, v12, v12") for chip in CHIPS),
     ("gfx950", "v_cvt_scalef32_pk_bf8_f16 v12, v4, 1.0")])

@@ -170,3 +170,18 @@ def test_what_of_mode_is_refused(text: str, why: str) -> None:
 def test_exceptions_are_refused() -> None:
     with pytest.raises(UnknownInstruction, match="exception_fp_ieee_div_zero: the software device has no traps"):
         run("s_nop 0", np.zeros(1, "f4"), result="u4", exception_fp_ieee_div_zero=1)
+
+
+@pytest.mark.parametrize("text, source, wanted", [
+    ("v_add_f32_e32 v12, v4, v6", SIGNALLING, QUIET), ("v_sub_f32_e32 v12, v6, v4", SIGNALLING, QUIET),
+    ("v_mul_f32_e64 v12, -v4, v6", SIGNALLING, QUIET | 0x80000000),
+    ("v_mul_f32_e64 v12, |v4|, v6", SIGNALLING | 0x80000000, QUIET),
+    ("v_fma_f32 v12, v4, v6, v6", SIGNALLING, QUIET), ("v_fma_f32 v12, v6, v4, v6", SIGNALLING, QUIET),
+    ("v_fma_f32 v12, v6, v6, v4", SIGNALLING, QUIET), ("v_rcp_f32_e32 v12, v4", SIGNALLING, QUIET),
+    ("v_cvt_f16_f32_e32 v12, v4", 0xFF802000, 0xFE01), ("v_cvt_f32_f16_e32 v12, v4", 0x7D01, 0x7FE02000),
+    ("v_cvt_pk_bf16_f32 v12, v4, v4", 0x7F810000, 0x7FC17FC1)])
+@pytest.mark.parametrize("mode", range(4))
+def test_a_nan_is_made_quiet_and_keeps_its_payload(text: str, source: int, wanted: int, mode: int) -> None:
+    sources = np.array([source], "u4"), np.array([1.0], "f4")
+    modes = {"float_round_mode_32": mode, "float_round_mode_16_64": mode}
+    assert run(text, *sources, result="u4", chip="gfx950", **modes)[0] == wanted
