@@ -136,10 +136,10 @@ class _Handler:
                 words = [lanes.pick(b.load(b.at(row, ROW_BYTES * n), "i32", LANES, 64)) for n in range(count)]
                 item = part.index * items
                 k = item.divide(operand.run) * (operand.run * operand.groups) + item.modulo(operand.run)
-                target_ = b.at(there, k * step)
+                place = b.at(there, k * step)
                 for n in range(items):
                     number = self.number(type_, words, n)
-                    b.store(-number if negative else number, b.at(target_, n * step), 64)
+                    b.store(-number if negative else number, b.at(place, n * step), 64)
 
     def chunk_place(self, operand: Operand, chunk: Value) -> Value:
         """Where the first item of 16 lanes goes: its group's place along K, its lanes' place within a group."""
@@ -195,9 +195,14 @@ class _Handler:
 
     # the result
 
+    def result_at(self, record_slot: int, tile: Value, row: int, column: int) -> str:
+        """The pointer to 16 columns of a row of C or D, in a tile."""
+        first = self.b.at(self.registers(record_slot), tile * self.places.step)
+        return self.b.at(first, self.places.offset(row, column))
+
     def put(self, value: Value, tile: Value, row: int, column: int) -> None:
         """Stores 16 columns of a row of D."""
-        b, at = self.b, b_at(self.b, self.registers(RESULT), self.places.offset(row, column), tile, self.places.step)
+        b, at = self.b, self.result_at(RESULT, tile, row, column)
         if self.bytes == 4:
             b.store(value, at, 64)
             return
@@ -207,8 +212,7 @@ class _Handler:
 
     def get(self, record_slot: int, tile: Value, row: int, column: int) -> Value:
         """Loads 16 columns of a row of C or D."""
-        b = self.b
-        at = b_at(b, self.registers(record_slot), self.places.offset(row, column), tile, self.places.step)
+        b, at = self.b, self.result_at(record_slot, tile, row, column)
         if self.bytes == 4:
             return b.load(at, self.type, LANES, 64)
         return _doubles(*(b.load(b.at(at, ROW_BYTES * n), "i32", LANES, 64) for n in range(2)))
@@ -233,31 +237,29 @@ class _Handler:
         """The products of a tile along K, or along a `part` of K alone, added to `first`."""
         b, row, places = self.b, self.row, self.places
         a_step, b_step = (operand.lanes * self.bytes for operand in (row.a, row.b))
-        a_at = b.at("%scratch", tile * (places.a_step * self.bytes))
-        b_at_ = b.at(b.at("%scratch", self.starts[1]), tile.divide(places.tiles_of_b) * (places.b_step * self.bytes))
+        a_start = b.at("%scratch", tile * (places.a_step * self.bytes))
+        b_place = tile.divide(places.tiles_of_b) * (places.b_step * self.bytes)
+        b_start = b.at(b.at("%scratch", self.starts[1]), b_place)
         depth = row.a.depth
         if part is not None:
             depth = SCALE_BLOCK
-            a_at, b_at_ = b.at(a_at, part * (depth * a_step)), b.at(b_at_, part * (depth * b_step))
+            a_start, b_start = b.at(a_start, part * (depth * a_step)), b.at(b_start, part * (depth * b_step))
         with b.repeat(depth, *first) as k:
-            here = b.at(a_at, k.index * a_step)
-            there = b_at_ if row.sparse else b.at(b_at_, k.index * b_step)
-            self.round(k, here, there)
+            self.round(k, b.at(a_start, k.index * a_step), b_start if row.sparse else b.at(b_start, k.index * b_step))
         return k.values
 
-    def round(self, k: Repeat, a_at: str, b_at_: str) -> None:
-        """One element of K: its column of A times its row of B."""
-        b, places, sparse = self.b, self.places, self.row.sparse
-        found: dict[tuple[int, int], Value] = {}
+    def round(self, k: Repeat, a_at: str, b_at: str) -> None:
+        """One element of K: its column of A times its row of B; of a sparse A, each row's own row of B."""
+        of_a: dict[int, Value] = {}
+        of_b: dict[tuple[int, int], Value] = {}
         values = []
-        for (row, column), sum_ in zip(places.each, k.values, strict=True):
-            if (row, -1) not in found:
-                found[row, -1] = self.row_of_a(a_at, row)
-            place = (row if sparse else 0, column)
-            if place not in found:
-                pointer = b.at(b_at_, b.load(b.at(a_at, self.starts[2] + row * self.bytes), "i32")) if sparse else b_at_
-                found[place] = b.load(b.at(pointer, column * self.bytes), self.type, LANES, 64)
-            values.append(self.fused(found[row, -1], found[place], sum_))
+        for (row, column), sum_ in zip(self.places.each, k.values, strict=True):
+            if row not in of_a:
+                of_a[row] = self.row_of_a(a_at, row)
+            place = (row if self.row.sparse else 0, column)
+            if place not in of_b:
+                of_b[place] = self.row_of_b(a_at, b_at, row, column)
+            values.append(self.fused(of_a[row], of_b[place], sum_))
         k.values = values
 
     def row_of_a(self, a_at: str, row: int) -> Value:
@@ -268,32 +270,36 @@ class _Handler:
         several = b.load(a_at, self.type, LANES, 64)
         return several.shuffle(several, [lane // 4 * 4 + row for lane in range(LANES)])
 
+    def row_of_b(self, a_at: str, b_at: str, row: int, column: int) -> Value:
+        """16 elements of a row of B; of a sparse A, of the row that goes with its element in this row."""
+        b = self.b
+        if self.row.sparse:
+            b_at = b.at(b_at, b.load(b.at(a_at, self.starts[2] + row * self.bytes), "i32"))
+        return b.load(b.at(b_at, column * self.bytes), self.type, LANES, 64)
+
     def fused(self, x: Value, y: Value, sum_: Value) -> Value:
         return x * y + sum_ if self.type == "i32" else x.call("fma", y, sum_)
 
     def add_block(self, part: Value, tile: Value) -> None:
         """The products of 32 elements of K, scaled, added to D."""
         b, places = self.b, self.places
-        zero = b.const(0.0, self.type, LANES)
-        sums = self.chain(tile, [zero] * len(places.each), part)
-        columns: dict[int, Value] = {}
+        sums = self.chain(tile, [b.const(0.0, self.type, LANES)] * len(places.each), part)
+        columns = {column: self.scales_of_b(part, column) for _, column in places.each} if self.form.scales else {}
         for (row, column), sum_ in zip(places.each, sums, strict=True):
             before = self.get(RESULT, tile, row, column)
-            if self.form.scales:
-                if column not in columns:
-                    at = b.at("%scratch", self.starts[4] + 8 * column)
-                    columns[column] = b.load(b.at(at, part * (8 * self.row.n)), "double", LANES, 64)
-                at = b.at(b.at("%scratch", self.starts[3] + 8 * row), part * (8 * self.row.m))
-                scale = b.load(b.at(at, tile * (8 * places.a_step)), "double", align=8).splat(LANES)
-                scaled = sum_.to("double") * (scale * columns[column])
+            if columns:
+                scaled = sum_.to("double") * (self.scale_of_a(part, tile, row) * columns[column])
                 self.put((before.to("double") + scaled).to("float"), tile, row, column)
             else:
                 self.put(before + sum_, tile, row, column)
 
+    def scale_of_a(self, part: Value, tile: Value, row: int) -> Value:
+        at = self.b.at("%scratch", part * (8 * self.row.m) + tile * (8 * self.places.a_step))
+        return self.b.load(self.b.at(at, self.starts[3] + 8 * row), "double", align=8).splat(LANES)
 
-def b_at(b: Builder, pointer: str, offset: int, tile: Value, step: int) -> str:
-    """The pointer to a place of a tile."""
-    return b.at(b.at(pointer, tile * step), offset)
+    def scales_of_b(self, part: Value, column: int) -> Value:
+        at = self.b.at("%scratch", part * (8 * self.row.n))
+        return self.b.load(self.b.at(at, self.starts[4] + 8 * column), "double", LANES, 64)
 
 
 @dataclass(frozen=True)

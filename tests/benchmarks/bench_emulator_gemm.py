@@ -186,7 +186,8 @@ def alone(chip: str, name: str) -> float:
     from tests.emulator.toolchain import assembly
     from tests.emulator.waves import names
 
-    row, count = mfma(name), 8000
+    row = mfma(name)
+    count = int(4e9 / (2 * row.m * row.n * row.k * row.blocks))
     operands = [names("v", 64, row.result_registers), names("v", 0, row.a.registers), names("v", 16, row.b.registers)]
     operands += ["v32"] if row.sparse else [operands[0]] + ["v32", "v33"] * row.scaled
     body = f"""  s_mov_b32 s4, {count}
