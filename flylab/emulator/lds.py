@@ -80,18 +80,18 @@ class LdsHandler:
         """The pointer to a vector register of an operand."""
         return self.b.at(self.b.at("%v", slot(self.b, record_slot)), ROW_BYTES * register)
 
-    def place(self, address_row: str, lane: Value, offset: Value) -> str:
-        """The pointer to a lane's bytes, which the check has let pass."""
+    def place(self, address_row: str, lane: Value, offset: Value, mask: int = -1) -> str:
+        """The pointer to a lane's bytes, which the check has let pass; `mask` are the bits of it that count."""
         b = self.b
-        return b.at(self.lds, b.load(b.at(address_row, lane.shl(2)), "i32") + offset)
+        return b.at(self.lds, (b.load(b.at(address_row, lane.shl(2)), "i32") + offset) & mask)
 
     def in_chunk(self, row: str) -> str:
         """The pointer to a register's lanes of this step."""
         return self.b.at(row, self.chunk.shl(2))
 
-    def checked_offsets(self, address_row: str, offset: Value, size: int) -> Value:
+    def checked_offsets(self, address_row: str, offset: Value, size: int, mask: int = -1) -> Value:
         """The byte offsets of all lanes, of which those of active lanes lie in LDS."""
-        offsets = self.b.load(address_row, "i32", WAVE_SIZE, 64) + offset.splat(WAVE_SIZE)
+        offsets = (self.b.load(address_row, "i32", WAVE_SIZE, 64) + offset.splat(WAVE_SIZE)) & mask
         check_lds(self.b, self.exec, offsets, size)
         return offsets
 

@@ -176,7 +176,8 @@ def test_small_conversions() -> None:
 
 def test_multiply_add_of_halves_rounds_twice() -> None:
     device = Device("gfx942", ["v_mad_f16 v2, v3, v4, v5", "v_mad_legacy_f16 v2, v3, v4, v5",
-                               "v_mac_f16_e32 v2, v3, v4", "v_madak_f16 v2, v3, v4, 0x3c01", "v_madmk_f16 v2, v3, 0x3c01, v4"])
+                               "v_mac_f16_e32 v2, v3, v4", "v_madak_f16 v2, v3, v4, 0x3c01",
+                               "v_madmk_f16 v2, v3, 0x3c01, v4"])
     v, s = state(7)
     v[2:6] = v[2:6] & 0xFFFF83FF | np.random.default_rng(1).integers(10, 20, (4, 64)).astype(np.uint32) << 10
     old, x, y, z = ((v[n] & 0xFFFF).astype(np.uint16).view(np.float16) for n in (2, 3, 4, 5))
