@@ -40,11 +40,12 @@ def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
         ops_packed,
         ops_salu,
         ops_scalar_memory,
+        ops_typed,
         ops_valu,
     )
 
     return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
-            ops_memory.DECODERS | ops_scalar_memory.DECODERS | ops_atomic.DECODERS
+            ops_memory.DECODERS | ops_scalar_memory.DECODERS | ops_atomic.DECODERS | ops_typed.DECODERS
             | ops_lanes.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
             | ops_fp8.DECODERS)
 
