@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
+from flylab.emulator.formats import names
 from flylab.emulator.run import Dims, Geometry
 from flylab.emulator.state import (
+    BAD_FORMAT,
     DESCRIPTOR,
     LDS_MISALIGNED,
     LDS_OUTSIDE,
@@ -71,6 +73,10 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return DeviceError(f"an access of {worker.fault_size} bytes at byte {worker.fault_address} of a record reaches "
                            f"over the 4 bytes that lie together in a swizzled buffer{place}",
                            where=where)
+    if worker.fault_kind == BAD_FORMAT:
+        what = f"store {worker.fault_size} components to" if "_store_" in instruction.mnemonic else "read"
+        return DeviceError(f"the device cannot {what} the format {names(worker.fault_address)}{place}", where=where,
+                           hint="a store needs all components of its format, and no floats of 10 or 11 bits")
     if worker.fault_kind == LDS_UNALIGNED_BASE:
         return DeviceError(f"M0 and the offset make byte {worker.fault_address} of LDS, which is no multiple of 4"
                            f"{place}", where=where)

@@ -8,6 +8,8 @@ one.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from flylab.emulator.access import (
     DATA,
     Access,
@@ -29,7 +31,7 @@ PLACES: dict[str, type[Place]] = {
     "pair": Place, "base": Place, "flat": FlatPlace, "private": PrivatePlace, "buffer": BufferPlace}
 
 
-class VectorAccess:
+class VectorAccess(ABC):
     """The frame of a handler: addresses, bounds, and the lanes one by one.
 
     `pieces` are the parts of an access that a buffer holds against its size one by one; an address must be a multiple
@@ -90,9 +92,9 @@ class VectorAccess:
         address = b.load(address_at(b, lane), "i64", align=8)
         return b.let(f"inttoptr {address.typed} to ptr", "ptr").name
 
+    @abstractmethod
     def one(self, lane: Value, pointer: str, piece: int | None) -> None:
         """One lane, or one piece of what it moves."""
-        raise NotImplementedError
 
     def leave_out(self) -> None:
         """What lanes get that are active and not served."""
@@ -100,9 +102,9 @@ class VectorAccess:
             with self.b.set_bits(self.exec & ~self.place.served) as (lane, _):
                 self.drop(lane, None)
 
+    @abstractmethod
     def drop(self, lane: Value, piece: int | None) -> None:
         """What one lane gets, or one piece of it, that is out of a buffer's range."""
-        raise NotImplementedError
 
 
 class Move(VectorAccess):
