@@ -20,6 +20,7 @@ from tests.emulator.oracles.lanes import DTYPES, Context, Lanes
 from tests.emulator.oracles.pcode_calls import EIGHT_BITS
 
 WAVE = 64
+ACCUMULATORS = 32  # the row of a0
 VCC, M0, EXEC, SCC, MODE = 106, 124, 126, 128, 129
 _NAMED = {"vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "exec": (EXEC, 2), "exec_lo": (EXEC, 1),
           "exec_hi": (EXEC + 1, 1), "m0": (M0, 1), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1)}
@@ -92,20 +93,20 @@ class Executor:
         """The file ("v" or "s"), the first number and the count of the registers that a text names."""
         if text in _NAMED:
             return "s", *_NAMED[text]
-        found = re.fullmatch(r"([vs])(?:(\d+)|\[(\d+):(\d+)\])", text)
+        found = re.fullmatch(r"([vsa])(?:(\d+)|\[(\d+):(\d+)\])", text)
         if not found:
             return None
         first = int(found[2] or found[3])
-        return found[1], first, 1 if found[2] else int(found[4]) - first + 1
+        count = 1 if found[2] else int(found[4]) - first + 1
+        return ("v", ACCUMULATORS + first, count) if found[1] == "a" else (found[1], first, count)
 
     # sources
 
-    def fetch(self, text: str, registers: int, integer: str, lanes: int) -> np.ndarray:
+    def fetch(self, text: str, registers: int, integer: str, lanes: int, double: bool = False) -> np.ndarray:
         """The whole bits of an operand without modifiers, in every lane; constants in the format of the operand."""
         place = self.register(text)
         if place is None:
-            bits = constant(text, integer)
-            return np.full(lanes, bits, np.uint64)
+            return np.full(lanes, constant(text, integer, double), np.uint64)
         file, first, _ = place
         if file == "s":
             return np.full(lanes, self.scalar(first, registers), np.uint64)
@@ -113,13 +114,13 @@ class Executor:
         return low | self.v[first + 1].astype(np.uint64) << np.uint64(32) if registers == 2 else low
 
     def source(self, text: str, type_name: str, lanes: int, select: str = "", negative: bool = False,
-               scalar: bool = False) -> Lanes:
-        """An operand as the row's function takes it: part taken, denormals flushed, modifiers applied."""
+               raw: bool = False) -> Lanes:
+        """An operand as the row's function takes it: part taken, denormals flushed, modifiers applied; or its bits."""
         if type_name == "mask":
             return Lanes(Context(self.ieee), self.lanes_of(int(self.fetch(text, 2, "i64", 1)[0])), "i1")
         registers, integer, float_bits, value = _TYPES[type_name]
         text, modifiers = stripped(text)
-        bits = self.fetch(text, registers, integer, lanes)
+        bits = self.fetch(text, registers, integer, lanes, type_name == "f64")
         if select:
             bits = part_of(bits, select, "sext" in modifiers)
         bits = bits.astype(DTYPES[integer])
@@ -131,7 +132,7 @@ class Executor:
         if ("neg" in modifiers) != negative:
             bits = bits ^ sign
         found = Lanes(Context(self.ieee), bits, integer)
-        return found.bits(float_bits).to(value) if float_bits else found
+        return found.bits(float_bits).to(value) if float_bits and not raw else found
 
     def flushed(self, bits: np.ndarray, integer: str, side: int) -> np.ndarray:
         """Denormals made zero where MODE takes none (side 1), or gives none (side 2)."""
@@ -172,8 +173,8 @@ class Executor:
             self.place(row, text, type_name, place, value, active)
 
     def arguments(self, row: Row, text: Text, targets: list[str], operands: list[str], lanes: int,
-                  half: int) -> list[Lanes]:
-        """What the row's function takes; of a packed row, for one half of the result."""
+                  half: int, raw: bool = False) -> list[Lanes]:
+        """What the row's function takes, or its bits; of a packed row, for one half of the result."""
         found, places = [], iter(enumerate(operands))
         for type_name in row.sources:
             if type_name == ".lane":
@@ -189,21 +190,22 @@ class Executor:
                 found.append(self.source(targets[0], type_name[1:], lanes, select))
             else:
                 n, operand = next(places)
-                found.append(self.operand(row, text, operand, type_name, n, lanes, half))
+                found.append(self.operand(row, text, operand, type_name, n, lanes, half, raw))
         return found
 
-    def operand(self, row: Row, text: Text, operand: str, type_name: str, n: int, lanes: int, half: int) -> Lanes:
+    def operand(self, row: Row, text: Text, operand: str, type_name: str, n: int, lanes: int, half: int,
+                raw: bool) -> Lanes:
         """The n-th operand of the text."""
         if row.family == "packed":
-            return self.packed(text, operand, type_name, n, half)
+            return self.packed(text, operand, type_name, n, half, raw)
         if row.family == "mixed":
             halved = text.bit("op_sel_hi", n)
             return self.source(operand, "f16" if halved else "f32", lanes,
-                               f"WORD_{text.bit('op_sel', n)}" if halved else "")
+                               f"WORD_{text.bit('op_sel', n)}" if halved else "", raw=raw)
         select = "WORD_1" if text.bit("op_sel", n) else text.words.get(f"src{n}_sel", "")
-        return self.source(operand, type_name, lanes, select)
+        return self.source(operand, type_name, lanes, select, raw=raw)
 
-    def packed(self, text: Text, operand: str, type_name: str, n: int, half: int) -> Lanes:
+    def packed(self, text: Text, operand: str, type_name: str, n: int, half: int, raw: bool) -> Lanes:
         """A packed operand's half; of 32-bit floats, one of two registers."""
         high = text.bit("op_sel_hi", n, 1) if half else text.bit("op_sel", n)
         negative = bool(text.bit("neg_hi" if half else "neg_lo", n))
@@ -211,14 +213,14 @@ class Executor:
         if type_name.endswith("32"):
             if place:
                 operand = f"{place[0]}{place[1] + high}"
-            return self.source(operand, type_name, WAVE, negative=negative)
+            return self.source(operand, type_name, WAVE, negative=negative, raw=raw)
         if place is None and re.search(r"\d\.\d", operand) and not type_name.startswith("f"):
             bits = struct.unpack("<I", struct.pack("<f", float(operand)))[0]  # integers take a float's 32 bits
             operand = hex(bits >> 16 * high & 0xFFFF)
         elif place is None:
             value = constant(operand, "i16" if re.search(r"\d\.\d", operand) else "i32")
             operand = hex(value >> 16 * high & 0xFFFF)
-        return self.source(operand, type_name, WAVE, f"WORD_{high}" if place else "", negative)
+        return self.source(operand, type_name, WAVE, f"WORD_{high}" if place else "", negative, raw)
 
     # results
 
@@ -255,7 +257,8 @@ class Executor:
         x = value.array
         with np.errstate(all="ignore"):
             scale = {"mul": float(text.words.get("mul", 1)), "div": 1 / float(text.words.get("div", 1))}
-            x = x * x.dtype.type(scale["mul"] * scale["div"])
+            if scale["mul"] * scale["div"] != 1:
+                x = x * x.dtype.type(scale["mul"] * scale["div"])
             if "clamp" in text.words:
                 x = np.where(np.isnan(x) & (not self.dx10_clamp), x, np.where(x > 0, np.minimum(x, 1), 0))
             x = x.astype(DTYPES[float_bits])
@@ -309,14 +312,17 @@ def stripped(text: str) -> tuple[str, set[str]]:
         found.add(name)
 
 
-def constant(text: str, integer: str) -> int:
+def constant(text: str, integer: str, double: bool = False) -> int:
     """The bits of a constant where an operand of this width is wanted; a literal gives a double its high half."""
     wide = int(integer[1:])
     if re.search(r"\d\.\d", text) and "x" not in text:
         if text.startswith("0.159"):
             return _INVERSE_TURN[integer]
         return int.from_bytes(struct.pack(_FLOAT_CODES[integer], float(text)), "little")
-    return int(text, 0) & ((1 << wide) - 1)
+    value = int(text, 0)
+    if double and not -16 <= value <= 64:
+        return value << 32 & 0xFFFFFFFF00000000
+    return value & ((1 << wide) - 1)
 
 
 def part_of(bits: np.ndarray, select: str, extend: bool) -> np.ndarray:

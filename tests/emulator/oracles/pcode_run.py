@@ -156,8 +156,12 @@ class Machine:
 
     def put(self, target: Tree, low: int, width: int, raw: int, kind: str = "b") -> None:
         """Sets bits of a place; one not known yet becomes as wide as it must."""
-        if target[0] == "name" and target[1] not in self.names:
-            self.names[target[1]] = (kind if low == 0 else "b", WIDEST if low or kind == "b" else width, 0)
+        base = target
+        while base[0] in ("field", "slice", "index"):
+            base = base[1]
+        if base[0] == "name" and base[1] not in self.names:
+            whole = base is target and low == 0 and kind != "b"
+            self.names[base[1]] = (kind, width, 0) if whole else ("b", WIDEST, 0)
         old = self.value(target) if not (target[0] == "index" and not self.is_list(target[1])) else ("b", 1, 0)
         mask = ((1 << width) - 1) << low
         new = old[2] & ~mask | raw << low & mask
