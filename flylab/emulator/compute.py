@@ -125,27 +125,48 @@ class _Handler:
             bits = bits & (sign - 1)
         if source.negative:
             bits = bits ^ -sign  # as a signed constant, the sign bit alone
-        return bits.bits(type_.bits).to(type_.value) if type_.is_float else bits
+        if not type_.is_float:
+            return bits
+        value = bits.bits(type_.bits)
+        # Else LLVM makes x + (y flushed to zero) into "x, or x + y", and a signalling NaN x stays one.
+        return (value if self.flushing(type_, 1) is False else value.call("arithmetic.fence")).to(type_.value)
 
     def flushed(self, bits: Value, type_: Type, side: int) -> Value:
         """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
-        mode = self.form.mode.denormals_32 if type_.bits == "float" else self.form.mode.denormals_16_64
-        if mode != DYNAMIC and mode & side:
+        flushing = self.flushing(type_, side)
+        if flushing is False:
             return bits
         exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
         tiny = (bits & exponent).cmp("eq", 0)
-        if mode == DYNAMIC:
-            place = side << (4 if type_.bits == "float" else 6)
-            off = (self.b.load(self.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0)
-            tiny = tiny & off.splat(self.lanes)
+        if isinstance(flushing, Value):
+            tiny = tiny & flushing
         return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
+
+    def flushing(self, type_: Type, side: int) -> Value | bool:
+        """Whether denormal sources (side 1) or results (side 2) become zero; an i1 where MODE says it at run time."""
+        mode = self.form.mode.denormals_32 if type_.bits == "float" else self.form.mode.denormals_16_64
+        if mode != DYNAMIC:
+            return not mode & side
+        place = side << (4 if type_.bits == "float" else 6)
+        return (self.b.load(self.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0).splat(self.lanes)
+
+    def scaled(self, value: Value, type_: Type) -> Value:
+        """A result times the output modifier, which makes -0 into 0.
+
+        In IEEE mode, and where results may be denormal, the hardware ignores it.
+        Source: AMD's ISA documents, "Output modifiers"; LLVM folds one only where it is not ignored.
+        """
+        if self.form.scale == 1.0 or self.form.mode.ieee or (flushing := self.flushing(type_, 2)) is False:
+            return value
+        grown = value * self.form.scale
+        grown = grown.cmp("oeq", 0.0).select(0.0, grown)
+        return flushing.select(grown, value) if isinstance(flushing, Value) else grown
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""
         if not type_.is_float:
             return value
-        if self.form.scale != 1.0:
-            value = value * self.form.scale
+        value = self.scaled(value, type_)
         if self.form.clamp:
             low = value.cmp("ogt" if self.form.mode.dx10_clamp else "ugt", 0.0).select(value, 0.0)
             value = low.cmp("ogt", 1.0).select(1.0, low)

@@ -11,7 +11,7 @@ from flylab.emulator.ir import Value, width
 
 Pair = tuple[Value, Value]
 
-EXPONENT = {"float": (23, 0xFF, 127, "i32"), "double": (52, 0x7FF, 1023, "i64")}
+EXPONENT = {"half": (10, 0x1F, 15, "i16"), "float": (23, 0xFF, 127, "i32"), "double": (52, 0x7FF, 1023, "i64")}
 
 
 def nonzero(value: Value) -> Pair:
@@ -159,11 +159,15 @@ def three(function: Any) -> Any:
 
 
 def median(x: Value, y: Value, z: Value) -> Value:
-    """v_med3_f32: the middle value; where one is NaN, the least of the three."""
+    """v_med3: the larger of the two others where one equals the largest; where one is NaN, the least of the three.
+
+    So is the sign of a zero decided. Source: AMD's pseudo-code, as LLVM folds it.
+    """
     low, high_ = extreme(False), extreme(True)
-    any_nan = is_nan(x) | is_nan(y) | is_nan(z)
-    middle = high_(low(x, y), low(high_(x, y), z))
-    return any_nan.select(low(low(x, y), z), middle)
+    both = high_(x, y)
+    top = high_(both, z)
+    middle = top.cmp("oeq", x).select(high_(y, z), top.cmp("oeq", y).select(high_(x, z), both))
+    return (is_nan(x) | is_nan(y) | is_nan(z)).select(low(low(x, y), z), middle)
 
 
 def integer_median(signed: bool) -> Any:
@@ -228,9 +232,9 @@ def ldexp_double(x: Value, exponent: Value) -> Value:
     return x * power_of_two(left.call("smax", -1022).call("smin", 1023))
 
 
-def fraction(x: Value) -> Value:
-    """v_fract: x - floor(x), kept below 1."""
-    below = {"float": 1 - 2**-24, "double": 1 - 2**-53}[x.type]
+def fraction(x: Value, largest: float = 0.0) -> Value:
+    """v_fract: x - floor(x), kept below 1: at most `largest`, by default the last number of its format before 1."""
+    below = largest or 1 - 2.0 ** -(EXPONENT[x.type][0] + 1)
     part = x - x.call("floor")
     capped = part.cmp("ogt", below).select(below, part)
     return is_infinite(x).select(float("nan"), capped)

@@ -166,8 +166,6 @@ QUIET, SIGNALLING = 0x7FC00001, 0x7F800001
 
 @pytest.mark.parametrize("instruction, sources, wanted", [
     ("v_add_f32_e64 v8, -v4, |v5|", (1.5, -4.0), bits(2.5)),
-    ("v_mul_f32_e64 v8, v4, v5 mul:4", (1.5, 2.0), bits(12.0)),
-    ("v_mul_f32_e64 v8, v4, v5 div:2", (1.5, 2.0), bits(1.5)),
     ("v_add_f32_e64 v8, v4, v5 clamp", (1.5, 2.0), bits(1.0)),
     ("v_add_f32_e64 v8, v4, v5 clamp", (-1.5, -2.0), 0),
     ("v_add_f32_e64 v8, v4, v5 clamp", (QUIET, 1.0), 0),
@@ -206,6 +204,17 @@ QUIET, SIGNALLING = 0x7FC00001, 0x7F800001
 def test_one_instruction(instruction: str, sources: tuple[float, ...], wanted: int) -> None:
     found = one(instruction, *sources)
     assert found == wanted, hex(found)
+
+
+@pytest.mark.parametrize("word, ieee, denormals, sources, wanted", [
+    ("mul:4", 0, 0, (1.5, 2.0), bits(12.0)), ("div:2", 0, 0, (1.5, 2.0), bits(1.5)),
+    ("mul:2", 0, 0, (-0.0, 2.0), 0), ("mul:2", 0, 1, (1.5, 2.0), bits(6.0)),
+    ("mul:4", 1, 0, (1.5, 2.0), bits(3.0)), ("mul:4", 0, 2, (1.5, 2.0), bits(3.0)),
+])
+def test_the_output_modifier_counts_outside_ieee_mode_and_without_denormal_results(
+        word: str, ieee: int, denormals: int, sources: tuple[float, ...], wanted: int) -> None:
+    text = f"v_mul_f32_e64 v8, v4, v5 {word}"
+    assert one(text, *sources, ieee_mode=ieee, float_denorm_mode_32=denormals) == wanted
 
 
 def test_outside_ieee_mode_a_signalling_nan_loses() -> None:

@@ -14,9 +14,10 @@ import numpy as np
 from flylab.emulator.program import device_tables
 from flylab.emulator.state import EXEC, SCC, VCC, WAVE_SIZE
 from flylab.emulator.table import Row
-from tests.emulator.oracles.executor import Executor, Text, stripped
+from tests.emulator.oracles.executor import Executor
 from tests.emulator.oracles.forms import Case
 from tests.emulator.oracles.pcode_run import Machine
+from tests.emulator.oracles.text import Text, stripped
 
 Names = dict[str, Any]
 # Where the document names the sources of the text otherwise than S0, S1, S2.
@@ -43,7 +44,8 @@ def run(case: Case, chip: str, v: np.ndarray, s: np.ndarray) -> tuple[np.ndarray
 
 def _state(wave: Executor) -> Names:
     return {"SCC": ("u", 1, int(wave.s[SCC] != 0)), "VCC": ("u", 64, wave.scalar(VCC, 2)),
-            "EXEC": ("u", 64, wave.scalar(EXEC, 2)), "WAVE_MODE.IEEE": ("u", 1, int(wave.ieee))}
+            "ROUND_MODE": ("u", 2, 0), "EXEC": ("u", 64, wave.scalar(EXEC, 2)),
+            "WAVE_MODE.IEEE": ("u", 1, int(wave.ieee))}
 
 
 def _scalar(wave: Executor, row: Row, text: Text, targets: list[str], operands: list[str]) -> None:
@@ -72,7 +74,7 @@ def _sources(wave: Executor, row: Row, text: Text, targets: list[str], operands:
         halves.append([bits.array.astype(np.uint64) for bits in arguments])
     if len(halves) == 1:
         return halves[0]
-    wide = np.uint64(16 if row.sources[0].rstrip("+d")[1:3] == "16" else 32)
+    wide = np.uint64(16 if row.sources[0].rstrip("+db")[1:3] == "16" else 32)
     return [low | high << wide for low, high in zip(*halves, strict=True)]
 
 
@@ -109,14 +111,14 @@ def _vector(wave: Executor, row: Row, text: Text, targets: list[str],
         wave.set_scalar(first, 2, bits)
     if ".exec" in row.results:
         wave.set_scalar(EXEC, 2, exec_after)
-    half = row.family != "packed" and row.named_results[0].rstrip("+d")[1:3] == "16"
+    half = row.family != "packed" and row.named_results[0].rstrip("+db")[1:3] == "16"
     return wave.v, wave.s, 0xFFFF if half else 0xFFFFFFFF
 
 
 def _width(row: Row, type_name: str) -> int:
     if row.family == "packed":
         return 64 if type_name.endswith("32") else 32
-    return int(type_name.rstrip("+d")[1:])
+    return int(type_name.rstrip("+db")[1:])
 
 
 def _lane_bit(mnemonic: str, names: Names, lane: int) -> int:
@@ -137,9 +139,11 @@ def _special(wave: Executor, text: Text) -> tuple[np.ndarray, np.ndarray, int]:
     wide = 16 if text.mnemonic.endswith("b16") else 32
     found = wave.v.copy()
     _, to, count = targets[0] or ("", 0, 0)
+    last = len(targets) - 1  # the bit of the result is OPSEL[3], however many sources there are
+    halves = sum(text.bit("op_sel", n) << n for n in range(last)) | text.bit("op_sel", last) << 3
     for lane in np.flatnonzero(wave.active):
         names = _state(wave) | {
-            "OPSEL": ("u", 4, sum(text.bit("op_sel", n) << n for n in range(4))),
+            "OPSEL": ("u", 4, halves),
             "SDWA_SRC0_SEL": ("u", 3, _part(text)), **{f"BYTE{n}": ("u", 3, n) for n in range(4)},
             "WORD1": ("u", 3, 5), "INST.OMOD": ("u", 2, entries >> 6), "INST.ABS": ("u", 3, entries >> 3 & 7),
             "INST.NEG": ("u", 3, entries & 7)}
@@ -147,7 +151,7 @@ def _special(wave: Executor, text: Text) -> tuple[np.ndarray, np.ndarray, int]:
         for n, operand in enumerate(text.operands[1:]):
             place = wave.register(stripped(operand)[0])
             registers = place[2] if place else 1
-            bits = int(wave.fetch(operand, registers, "i32", WAVE_SIZE)[lane])
+            bits = int(wave.source(operand, "b64" if registers == 2 else "b32", WAVE_SIZE).array[lane])
             names[f"S{n}"] = ("b", 32 * registers, bits & ((1 << max(wide, 32 * registers - 32 + wide)) - 1))
         Machine(names, wave.chip).run(text.mnemonic)
         result = names["D" if text.mnemonic.startswith("v_bitop3") else "D0"][2]

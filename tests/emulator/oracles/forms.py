@@ -17,7 +17,7 @@ from flylab.emulator.program import device_tables
 from flylab.emulator.table import Row
 from tests.emulator.oracles.pcode_parser import document_path
 
-FLOAT_TYPES = ("f16", "f16d", "f32", "f64")
+FLOAT_TYPES = ("f16", "f16b", "f16d", "f32", "f64")
 REGISTERS = {"b64": 2, "f64": 2, "mask": 2}
 INLINE = ("0", "1", "-7", "64", "-16", "33")
 INLINE_FLOATS = ("0.5", "-1.0", "2.0", "-4.0", "0.15915494")
@@ -78,18 +78,21 @@ def short_encodings() -> frozenset[str]:
 def cases(mnemonic: str) -> list[Case]:
     """The texts of a mnemonic; none where the table's instruction has no test here. `KeyError` where none is known."""
     table, others = device_tables()
-    if mnemonic in others:
-        if ELSEWHERE.match(mnemonic) and mnemonic not in TEMPLATES:
-            return []
-        if mnemonic not in TEMPLATES:
-            raise KeyError(f"no operands known for mnemonic {mnemonic}")
+    if mnemonic in others and ELSEWHERE.match(mnemonic) and mnemonic not in TEMPLATES:
+        return []
+    if mnemonic not in TEMPLATES and (mnemonic in others or mnemonic not in table):
+        raise KeyError(f"no operands known for mnemonic {mnemonic}")
+    if mnemonic in TEMPLATES:
         types = (TEMPLATE_TYPES.get(mnemonic, "b32"),) * 3
-        found = [Case(f"{name} {operands}", mnemonic, types) for name in (mnemonic, f"{mnemonic}_sdwa")
-                 for operands in TEMPLATES.get(name, ())]
-        return found
+        half = mnemonic == "v_bitop3_b16"
+        return [Case(f"{name} {operands}", mnemonic, types, plain=not (half and "op_sel" in operands))
+                for name in (mnemonic, f"{mnemonic}_sdwa") for operands in TEMPLATES.get(name, ())]
     row = table[mnemonic]
     makers = {"scalar": _scalar, "packed": _packed, "mixed": _mixed, "vector": _vector}
-    return list(dict.fromkeys(makers[row.family](row, random.Random(mnemonic))))
+    any_ = random.Random(mnemonic)
+    found = list(dict.fromkeys(makers[row.family](row, any_)))
+    # Comparisons are many and alike: each is tried with four of its kinds of operands.
+    return [found[0], *any_.sample(found[1:], 3)] if mnemonic.startswith("v_cmp") else found
 
 
 def register(file: str, number: int, type_name: str, times: int = 1) -> str:

@@ -68,7 +68,9 @@ def program(mnemonic: str) -> list[Tree]:
     """The tree of an instruction's pseudo-code. Raises `PseudocodeError` where there is none or it cannot be read."""
     text = document().get(mnemonic)
     if text is None:
-        raise PseudocodeError(f"the document has no pseudo-code of {mnemonic}")
+        raise PseudocodeError("the document has no pseudo-code of it")
+    # A lane's own registers by another name.
+    text = text.replace("VGPR[laneId][VDST.u32]", "D0").replace("VGPR[laneId][SRC0.u32]", "S0")
     return parse(text)
 
 

@@ -12,8 +12,8 @@ from tests.emulator.oracles.forms import Case
 from tests.emulator.snippets import values
 
 # How the values of an operand type are drawn: the type of snippets.values, and how many fill a lane's registers.
-DRAWN = {"b16": ("i16", 2), "b32": ("i32", 1), "b64": ("i64", 1), "f16": ("half", 2), "f16d": ("half", 2),
-         "f32": ("float", 1), "f64": ("double", 1)}
+DRAWN = {"b16": ("i16", 2), "b32": ("i32", 1), "b64": ("i64", 1), "f16": ("half", 2), "f16b": ("half", 2),
+         "f16d": ("half", 2), "f32": ("float", 1), "f64": ("double", 1)}
 QUIET_BIT = {"half": 1 << 9, "float": 1 << 22, "double": 1 << 51}
 NAN = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}
 
