@@ -118,8 +118,10 @@ class _Handler:
             bits = _selected(bits, source)
         if type_.registers == 1 and type_.integer == "i16":
             bits = bits.to("i16")
+        whole = bits
         if type_.is_float:
-            bits = self.flushed(bits, type_, 1)
+            bits = flushed(self.form.mode, bits, type_, 1)
+        may_flush = bits is not whole
         sign = 1 << (int(type_.integer[1:]) - 1)
         if source.absolute:
             bits = bits & (sign - 1)
@@ -129,26 +131,7 @@ class _Handler:
             return bits
         value = bits.bits(type_.bits)
         # Else LLVM makes x + (y flushed to zero) into "x, or x + y", and a signalling NaN x stays one.
-        return (value if self.flushing(type_, 1) is False else value.call("arithmetic.fence")).to(type_.value)
-
-    def flushed(self, bits: Value, type_: Type, side: int) -> Value:
-        """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
-        flushing = self.flushing(type_, side)
-        if flushing is False:
-            return bits
-        exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
-        tiny = (bits & exponent).cmp("eq", 0)
-        if isinstance(flushing, Value):
-            tiny = tiny & flushing
-        return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
-
-    def flushing(self, type_: Type, side: int) -> Value | bool:
-        """Whether denormal sources (side 1) or results (side 2) become zero; an i1 where MODE says it at run time."""
-        mode = self.form.mode.denormals_32 if type_.bits == "float" else self.form.mode.denormals_16_64
-        if mode != DYNAMIC:
-            return not mode & side
-        place = side << (4 if type_.bits == "float" else 6)
-        return (self.b.load(self.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0).splat(self.lanes)
+        return (value.call("arithmetic.fence") if may_flush else value).to(type_.value)
 
     def scaled(self, value: Value, type_: Type) -> Value:
         """A result times the output modifier, which makes -0 into 0.
@@ -156,11 +139,14 @@ class _Handler:
         In IEEE mode, and where results may be denormal, the hardware ignores it.
         Source: AMD's ISA documents, "Output modifiers"; LLVM folds one only where it is not ignored.
         """
-        if self.form.scale == 1.0 or self.form.mode.ieee or (flushing := self.flushing(type_, 2)) is False:
+        if self.form.scale == 1.0 or self.form.mode.ieee:
+            return value
+        off = flushing(self.form.mode, value, type_, 2)
+        if off is False:
             return value
         grown = value * self.form.scale
         grown = grown.cmp("oeq", 0.0).select(0.0, grown)
-        return flushing.select(grown, value) if isinstance(flushing, Value) else grown
+        return off.select(grown, value) if isinstance(off, Value) else grown
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""
@@ -172,13 +158,35 @@ class _Handler:
             value = low.cmp("ogt", 1.0).select(1.0, low)
         if type_.bits == "half":
             value = narrow(value)
-        return self.flushed(value.bits(type_.integer), type_, 2)
+        return flushed(self.form.mode, value.bits(type_.integer), type_, 2)
 
     def computed(self, arguments: list[Value]) -> tuple[Any, ...]:
         row = self.form.row
         function = row.clamped if self.form.clamp and row.clamped else row.compute
         found = function(*arguments)
         return found if isinstance(found, tuple) else (found,)
+
+
+def flushed(mode: Mode, bits: Value, type_: Type, side: int) -> Value:
+    """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
+    off = flushing(mode, bits, type_, side)
+    if off is False:
+        return bits
+    exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
+    tiny = (bits & exponent).cmp("eq", 0)
+    if isinstance(off, Value):
+        tiny = tiny & off
+    return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
+
+
+def flushing(mode: Mode, like: Value, type_: Type, side: int) -> Value | bool:
+    """Whether denormals become zero; an i1 as wide as `like` where MODE says it at run time."""
+    denormals = mode.denormals_32 if type_.bits == "float" else mode.denormals_16_64
+    if denormals != DYNAMIC:
+        return not denormals & side
+    place = side << (4 if type_.bits == "float" else 6)
+    b = like.b
+    return (b.load(b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0).splat(like.lanes)
 
 
 def narrow(value: Value) -> Value:
