@@ -220,6 +220,8 @@ class Decoder:
         results, sources = row.named_results, row.named_sources
         operands = operands_of(instruction, len(results) + len(sources))
         words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
+        if words.clamp and not row.clamped and not row.clamps_floats:
+            raise OperandError("what 'clamp' does to its result is not known")
         slots = Slots()
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:

@@ -82,6 +82,11 @@ class Row:
         return tuple(t for t in self.sources if t[0] not in ".@")
 
     @cached_property
+    def clamps_floats(self) -> bool:
+        """True where `clamp` holds the result between 0 and 1."""
+        return any(t in TYPES and TYPES[t].is_float for t in self.results)
+
+    @cached_property
     def uses_floats(self) -> bool:
         """True where a handler depends on the float mode."""
         return any(t.lstrip("@") in TYPES and TYPES[t.lstrip("@")].is_float for t in (*self.results, *self.sources))
