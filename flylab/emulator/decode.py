@@ -11,7 +11,8 @@ from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.chips import chips_with
-from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
+from flylab.emulator.compute import Form, Source
+from flylab.emulator.float_mode import Mode
 from flylab.emulator.operands import (
     CONSTANT,
     OFF,
@@ -125,19 +126,6 @@ class Registers:
         return self.offset(operand, 1, SCALAR, CONSTANT)
 
 
-def mode_of(kernel: IsaKernel) -> Mode:
-    """The float mode a kernel's handlers are made for, from its descriptor and from what it writes to MODE."""
-    descriptor = kernel.descriptor
-    for name in ("float_round_mode_32", "float_round_mode_16_64"):
-        if descriptor.get(name, 0):
-            raise UnknownInstruction(f"kernel '{kernel.name}' asks for {name} {descriptor[name]}: "
-                                     "the software device rounds to nearest even only")
-    dynamic = any("HW_REG_MODE" in i.text and i.mnemonic.startswith("s_setreg") for i in kernel.instructions)
-    narrow, wide = descriptor.get("float_denorm_mode_32", 0), descriptor.get("float_denorm_mode_16_64", 3)
-    return Mode(DYNAMIC if dynamic else narrow, DYNAMIC if dynamic else wide, descriptor.get("ieee_mode", 1),
-                descriptor.get("dx10_clamp", 1))
-
-
 def base_name(mnemonic: str) -> str:
     """The mnemonic without what names its encoding."""
     for suffix in SUFFIXES:
@@ -190,7 +178,7 @@ class Decoder:
     """Decodes the instructions of one kernel."""
 
     def __init__(self, kernel: IsaKernel):
-        self.kernel, self.registers, self.mode = kernel, Registers(kernel), mode_of(kernel)
+        self.kernel, self.registers, self.mode = kernel, Registers(kernel), Mode.of(kernel)
 
     def target(self, label: str, instruction: Instruction) -> int:
         """The distance in bytes from an instruction's record to that of a label."""
@@ -276,11 +264,6 @@ class Decoder:
             first = self.registers.offset(replace(operand, negative=False), 2 if wide else 1, VECTOR, SCALAR, CONSTANT)
             place = slots.put(first + (ROW_BYTES if operand.kind == VECTOR else 4) * (wide and high))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
-
-    def initial_mode(self) -> int:
-        """The MODE register at a wave's start."""
-        descriptor = self.kernel.descriptor
-        return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
 
 
 class Modifiers:

@@ -77,6 +77,8 @@ def _shrunk(value: Value, remainder: Value, limits: Limits) -> Value:
     """(value + remainder) * 2**-scale: a denormal that lies half way for `value` alone goes where `remainder` says."""
     integer = EXPONENT[value.type][3]
     near = value * 2.0**-limits.scale
+    if value.b.rounding:
+        return near  # rounded twice in one direction is rounded once
     left = value - near * 2.0**limits.scale
     half = left.call("fabs").cmp("oeq", 2.0 ** (limits.vanishing + limits.scale))
     outwards = left.bits(integer) ^ value.bits(integer)  # positive where `near` is the smaller in size

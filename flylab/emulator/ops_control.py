@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
@@ -10,6 +9,7 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.float_mode import KNOWN_BITS, mode_field
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import (
     CONSTANT,
@@ -52,7 +52,6 @@ CONDITIONS = {
     "s_cbranch_vccz": (VCC, "i64", "eq"), "s_cbranch_vccnz": (VCC, "i64", "ne"),
     "s_cbranch_execz": (EXEC, "i64", "eq"), "s_cbranch_execnz": (EXEC, "i64", "ne"),
 }
-_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
 
 
 def _no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -178,15 +177,21 @@ def _write_set_address(name: str) -> str:
 
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    """Writes of the denormal bits of MODE; nothing else of the hardware registers can be written."""
+    """Writes of MODE, the one hardware register that can be written: of its bits, those of the float mode.
+
+    The others (exceptions, debugging, indexing) can only be written 0, by a constant.
+    """
     first, size, value = _mode_operands(instruction, 0)
-    if first < 4 or first + size > 8:
-        raise OperandError("only the denormal bits of MODE can be changed")
     field = ((1 << size) - 1) << first
     coded = Coded(f"setreg {value.kind}", partial(_write_setreg, kind=value.kind))
-    coded.slot(decoder.registers.scalar(value))
+    place = decoder.registers.scalar(value)
+    other = field & ~KNOWN_BITS
+    if other and (value.kind != CONSTANT or place << first & other):
+        raise OperandError("of MODE only the rounding, denormal, clamp, IEEE and overflow bits can be set, and it "
+                           f"names {size} bits from bit {first} up")
+    coded.slot(place)
     coded.slot(first)
-    coded.slot(field)
+    coded.slot(field & KNOWN_BITS)
     return coded
 
 
@@ -194,10 +199,10 @@ def _mode_operands(instruction: Instruction, place: int) -> tuple[int, int, Oper
     """The first bit and the size of the field of MODE that operand `place` names, and the other operand."""
     if len(instruction.operands) != 2:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
-    found = _HWREG.fullmatch(instruction.operands[place])
-    if found is None or found[1] not in ("HW_REG_MODE", "1"):
+    found = mode_field(instruction.operands[place])
+    if found is None:
         raise OperandError("of the hardware registers the software device has MODE only")
-    first, size = int(found[2] or 0), int(found[3] or 32)
+    first, size = found
     if size < 1 or first + size > 32:
         raise OperandError(f"a register has no {size} bits from bit {first} up")
     return first, size, parse_operand(instruction.operands[1 - place])

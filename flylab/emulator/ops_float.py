@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from flylab.dtypes import DTYPES
 from flylab.emulator import elementary
+from flylab.emulator.codec import NEAREST, TOWARD_ZERO, encode
 from flylab.emulator.division import div_fixup, div_fmas, div_scale
 from flylab.emulator.ir import Value
 from flylab.emulator.semantics import (
@@ -15,12 +17,13 @@ from flylab.emulator.semantics import (
     fraction,
     frexp_exponent,
     frexp_fraction,
-    is_nan,
     ldexp_double,
     ldexp_single,
     legacy_product,
     median,
     three,
+    unsigned_byte,
+    with_byte,
 )
 from flylab.emulator.table import MIXED_FAMILY, VECTOR_FAMILY, rows
 
@@ -73,29 +76,20 @@ def _nearest_up(x: Value) -> Value:
     return (x + 0.5).call("floor")
 
 
-def half_bits(x: Value) -> Value:
-    """A float as the bits of a half, in 32 bits."""
-    return x.to("half").bits("i16").to("i32")
+def _encoded(name: str, how: str = NEAREST) -> Any:
+    """A float as the bits of a 16-bit one, in 32 bits, whatever the rounding mode."""
+    form = DTYPES[name].encoding
+    assert form is not None
+    return lambda x: encode(x, form, how, saturate=name == "Float16" and x.b.saturate)
 
 
-def half_bits_toward_zero(x: Value) -> Value:
-    """v_cvt_pkrtz: as `half_bits`, rounded towards zero; finite values stay finite."""
-    near = x.to("half")
-    away = near.to("float").call("fabs").cmp("ogt", x.call("fabs"))
-    bits = near.bits("i16").to("i32")
-    return away.select(bits - 1, bits)
-
-
-def bfloat_bits(x: Value) -> Value:
-    """A float as the bits of a bfloat16, nearest even, in 32 bits."""
-    bits = x.bits("i32")
-    rounded = (bits + 0x7FFF + (bits.shr(16) & 1)).shr(16)
-    return is_nan(x).select(bits.shr(16) | 0x40, rounded)
+bfloat_bits = _encoded("BFloat16")
 
 
 def _normal_16(x: Value, signed: bool) -> Value:
     """v_cvt_pknorm: a float of [-1, 1] (or [0, 1]) as a fixed-point 16-bit integer."""
-    scaled = (x.to("double") * (32767.0 if signed else 65535.0)).call("roundeven")
+    with x.b.to_nearest():
+        scaled = (x.to("double") * (32767.0 if signed else 65535.0)).call("roundeven")
     low, high = (-32767, 32767) if signed else (0, 65535)
     return scaled.to_int("i32", True).call("smax", low).call("smin", high) & 0xFFFF
 
@@ -179,8 +173,9 @@ CONVERSIONS = [
     ("v_cvt_f32_f64", "f32 = f64", lambda x: x.to("float")),
     ("v_cvt_f32_bf16", "f32 = b16", lambda x: x.to("i32").shl(16).bits("float")),
     ("v_cvt_pk_bf16_f32", "b32 = f32 f32", _pair(bfloat_bits)),
-    ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(half_bits)),
-    ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(half_bits_toward_zero)),
+    ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16"))),
+    ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16", TOWARD_ZERO))),
+    ("v_cvt_pk_u8_f32", "b32 = f32 b32 b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
     ("v_cvt_pknorm_i16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, True))),
     ("v_cvt_pknorm_u16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, False))),
     ("v_cvt_pk_i16_i32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, True))),

@@ -16,6 +16,7 @@ from flylab.emulator.semantics import (
     mask_of,
     part_24,
     permute_bytes,
+    random_step,
     sub_borrow,
     three,
 )
@@ -172,7 +173,7 @@ BITS = [
         (n & 3).shl(3).to("i64")).to("i32")),
     ("v_mbcnt_lo_u32_b32", "b32 = b32 b32 .lane", lambda x, y, lane: below_lanes(x, y, lane, 0)),
     ("v_mbcnt_hi_u32_b32", "b32 = b32 b32 .lane", lambda x, y, lane: below_lanes(x, y, lane, 32)),
-    ("v_prng_b32", "b32 = b32", lambda x: x.shl(1) ^ (x.sar(31) & 197)),
+    ("v_prng_b32", "b32 = b32", random_step),
 ]
 EXTREMES = [
     row for kind, sign in (("i", "s"), ("u", "u")) for row in (

@@ -133,9 +133,8 @@ def extreme(largest: bool) -> Any:
         picked = x.cmp("oeq", y).select(zeros, picked)
         picked = is_nan(x).select(y, is_nan(y).select(x, picked))
         picked = is_nan(picked).select(quiet(picked), picked)
-        if x.b.ieee:
-            picked = is_signalling(y).select(quiet(y), picked)
-            picked = is_signalling(x).select(quiet(x), picked)
+        for source in (y, x):
+            picked = x.b.where(x.b.ieee, is_signalling(source)).select(quiet(source), picked)
         return picked
 
     return compute
@@ -238,6 +237,28 @@ def fraction(x: Value, largest: float = 0.0) -> Value:
     part = x - x.call("floor")
     capped = part.cmp("ogt", below).select(below, part)
     return is_infinite(x).select(float("nan"), capped)
+
+
+def with_byte(x: Value, at: Value, byte: Value) -> Value:
+    """x with a byte in the place that the low two bits of `at` name."""
+    place = (at & 3).shl(3)
+    return x & ~x.like(255).shl(place) | byte.shl(place)
+
+
+def unsigned_byte(x: Value) -> Value:
+    """f32_to_u8: a float as an integer of [0, 255] in 32 bits, rounded as the mode says; NaN gives 0.
+
+    At 2**23 a float's last place is 1, so the addition does it. Source: the documentation of the assembler CLRX has
+    that MODE rounds here; AMD's document names the function only.
+    """
+    bounded = x.cmp("ogt", 0.0).select(x, 0.0)
+    bounded = bounded.cmp("olt", 255.0).select(bounded, 255.0)
+    return (bounded + 2.0**23).bits("i32") & 0xFF
+
+
+def random_step(x: Value) -> Value:
+    """v_prng_b32: the next state of a shift register."""
+    return x.shl(1) ^ (x.sar(31) & 197)
 
 
 def classify(x: Value, wanted: Value) -> Value:

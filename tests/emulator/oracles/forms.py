@@ -31,8 +31,9 @@ NO_SDWA = re.compile(r"v_fmac|v_dot|v_mov_b64|v_accvgpr|v_pk_")
 NO_SCALE = re.compile(r"v_fma_mix|v_pk_")
 NO_HALF_SELECT = re.compile(r"v_(fma|mad|div_fixup)_legacy|v_cvt_")
 TAKES_SIGN = re.compile(r"v_cndmask_b32$|v_pack_b32_f16$")
-# What touches memory, jumps, or belongs to matrices has tests of its own.
-ELSEWHERE = re.compile(r"(global|flat|scratch|buffer|tbuffer|ds|s_load|s_buffer|s_store|s_atomic|s_scratch|s_dcache|"
+# What touches memory, jumps, belongs to matrices or converts by a codec's rules has tests of its own; the last are held
+# against ml_dtypes in test_conversions and test_scaled.
+ELSEWHERE = re.compile(r"v_cvt_(scalef32|sr)_|(global|flat|scratch|buffer|tbuffer|ds|s_load|s_buffer|s_store|s_atomic|s_scratch|s_dcache|"
                        r"s_cbranch|v_s?mfma)_|s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|"
                        r"ttracedata|sethalt|setkill|branch|endpgm|barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|"
                        r"swappc\w*|call\w*)$|v_nop$")

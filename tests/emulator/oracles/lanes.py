@@ -7,6 +7,7 @@ as a difference. Integers are unsigned arrays; a shift, a sign or a rounding is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,21 @@ FLOATS = ("half", "float", "double")
 
 
 class Context:
-    """What a value's function asks of its builder: the mode bit that makes v_min and v_max quiet a NaN."""
+    """What a value's function asks of its builder: the mode bit that makes v_min and v_max quiet a NaN.
+
+    It rounds to nearest even, and nothing saturates.
+    """
+
+    saturate, rounding = False, None
 
     def __init__(self, ieee: bool = True):
         self.ieee = ieee
+
+    def where(self, flag: bool, condition: Lanes) -> Lanes:
+        return condition & condition.like(flag)
+
+    def to_nearest(self) -> nullcontext[None]:
+        return nullcontext()
 
 
 class Lanes:
