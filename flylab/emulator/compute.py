@@ -124,13 +124,19 @@ class _Handler:
             bits = _selected(bits, source)
         if type_.registers == 1 and type_.integer == "i16":
             bits = bits.to("i16")
+        whole = bits
         if type_.is_float:
             bits = flushed(self.form.mode, bits, type_, 1)
+        may_flush = bits is not whole
         if source.absolute:
             bits = bits & ~_sign(type_)
         if source.negative:
             bits = bits ^ _sign(type_)
-        return bits.bits(type_.bits).to(type_.value) if type_.is_float else bits
+        if not type_.is_float:
+            return bits
+        value = bits.bits(type_.bits)
+        # Else LLVM makes x + (y flushed to zero) into "x, or x + y", and a signalling NaN x stays one.
+        return (value.call("arithmetic.fence") if may_flush else value).to(type_.value)
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""

@@ -353,8 +353,7 @@ class Modifiers:
         lists = {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"}
         if self.lists.keys() - lists:
             raise OperandError(f"it takes no {' nor '.join(sorted(self.lists.keys() - lists))}")
-        floats = any(TYPES[t].is_float for t in row.named_results)
-        if not floats and (self.scale != 1.0 or self.clamp and not row.clamped):
+        if not row.clamps_floats and (self.scale != 1.0 or self.clamp and not row.clamped):
             raise OperandError("its result is no float that could be scaled or clamped")
 
     def bit(self, name: str, n: int, default: int = 0) -> bool:

@@ -65,10 +65,10 @@ class VectorAccess(ABC):
         next_record(b)
         return b.function(name, HANDLER)
 
-    def begin(self) -> None:
+    def begin(self) -> None:  # noqa: B027
         """What comes first."""
 
-    def block_copy(self, addresses: Value) -> None:
+    def block_copy(self, addresses: Value) -> None:  # noqa: B027
         """A quick way that goes to `finished`, where there is one."""
 
     def check_alignment(self, addresses: Value) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flylab.dtypes import DTYPES
@@ -47,7 +48,7 @@ def _comparisons() -> list[tuple[Any, ...]]:
     for bits in FLOATS:
         for name, predicate in PREDICATES.items():
             found += _both(f"{name}_f{bits}", f"f{bits} f{bits}", lambda x, y, p=predicate: x.cmp(p, y))
-        found += _both(f"class_f{bits}", f"f{bits} b32", _classify_16 if bits == "16" else classify)
+        found += _both(f"class_f{bits}", f"f{'16b' if bits == '16' else bits} b32", classify)
     return found
 
 
@@ -57,16 +58,15 @@ def _both(name: str, sources: str, compute: Any) -> list[tuple[Any, ...]]:
             (f"v_cmpx_{name}", f"mask .exec = {sources}", lambda *s: (compute(*s),) * 2)]
 
 
-def _classify_16(x: Value, wanted: Value) -> Value:
-    """The classes of a half that is computed as float: its denormals are those below 2**-14."""
-    tiny = x.call("fabs").cmp("olt", 2.0**-14) & x.cmp("une", 0.0)
-    shrunk = tiny.select(x * 2.0**-125, x)  # a half denormal becomes a float denormal, with its sign
-    return classify(shrunk, wanted)
-
-
 def _for_each(names: str, bits: tuple[str, ...], signature: str, compute: Any) -> list[tuple[Any, ...]]:
     """The rows of one function for several formats; `{}` in names and signature is the width."""
     return [(names.replace("{}", b), signature.replace("{}", b), compute) for b in bits]
+
+
+def _extremes(names: str, bits: tuple[str, ...], sources: int, compute: Any) -> list[tuple[Any, ...]]:
+    """As `_for_each`, of functions that tell signalling NaNs from others, so that halves stay halves."""
+    types = {b: f"f{b}b" if b == "16" else f"f{b}" for b in bits}
+    return [(names.replace("{}", b), f"{t} = {' '.join([t] * sources)}", compute) for b, t in types.items()]
 
 
 def _saturate(value: Value, signed: bool, bits: int) -> Value:
@@ -94,7 +94,7 @@ bfloat_bits = _encoded("BFloat16")
 def _normal_16(x: Value, signed: bool) -> Value:
     """v_cvt_pknorm: a float of [-1, 1] (or [0, 1]) as a fixed-point 16-bit integer."""
     with x.b.to_nearest():
-        scaled = (x * (32767.0 if signed else 65535.0)).call("roundeven")
+        scaled = (x.to("double") * (32767.0 if signed else 65535.0)).call("roundeven")
     low, high = (-32767, 32767) if signed else (0, 65535)
     return scaled.to_int("i32", True).call("smax", low).call("smin", high) & 0xFFFF
 
@@ -123,11 +123,11 @@ ARITHMETIC = [
     ("v_mad_f16", "f16+ = f16 f16 f16", multiply_add),
     ("v_mad_legacy_f16 v_madmk_f16 v_madak_f16", "f16 = f16 f16 f16", multiply_add),
     ("v_mac_f16", "f16 = f16 f16 @f16", multiply_add),
-    *_for_each("v_max_f{}", FLOATS, "f{} = f{} f{}", extreme(True)),
-    *_for_each("v_min_f{}", FLOATS, "f{} = f{} f{}", extreme(False)),
-    *_for_each("v_max3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(True))),
-    *_for_each("v_min3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(False))),
-    *_for_each("v_med3_f{}", ("16", "32"), "f{} = f{} f{} f{}", median),
+    *_extremes("v_max_f{}", FLOATS, 2, extreme(True)),
+    *_extremes("v_min_f{}", FLOATS, 2, extreme(False)),
+    *_extremes("v_max3_f{}", ("16", "32"), 3, three(extreme(True))),
+    *_extremes("v_min3_f{}", ("16", "32"), 3, three(extreme(False))),
+    *_extremes("v_med3_f{}", ("16", "32"), 3, median),
     ("v_maximum3_f32", "f32 = f32 f32 f32", three(extreme_nan(True))),
     ("v_minimum3_f32", "f32 = f32 f32 f32", three(extreme_nan(False))),
 ]
@@ -157,8 +157,8 @@ ELEMENTARY = [
     *_for_each("v_div_scale_f{}", ("32", "64"), "f{} mask = f{} f{} f{}", div_scale),
     *_for_each("v_div_fmas_f{}", ("32", "64"), "f{} = f{} f{} f{} .vcc", div_fmas),
     *_for_each("v_div_fixup_f{}", ("32", "64"), "f{} = f{} f{} f{}", div_fixup),
-    ("v_div_fixup_f16", "f16+ = f16 f16 f16", div_fixup),
-    ("v_div_fixup_legacy_f16", "f16 = f16 f16 f16", div_fixup),
+    ("v_div_fixup_f16", "f16+ = f16 f16 f16", partial(div_fixup, refined=False)),
+    ("v_div_fixup_legacy_f16", "f16 = f16 f16 f16", partial(div_fixup, refined=False)),
 ]
 CONVERSIONS = [
     ("v_cvt_f32_i32", "f32 = b32", lambda x: x.to_float("float", True)),

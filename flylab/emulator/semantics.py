@@ -158,11 +158,15 @@ def three(function: Any) -> Any:
 
 
 def median(x: Value, y: Value, z: Value) -> Value:
-    """v_med3_f32: the middle value; where one is NaN, the least of the three."""
+    """v_med3: the larger of the two others where one equals the largest; where one is NaN, the least of the three.
+
+    So is the sign of a zero decided. Source: AMD's pseudo-code, as LLVM folds it.
+    """
     low, high_ = extreme(False), extreme(True)
-    any_nan = is_nan(x) | is_nan(y) | is_nan(z)
-    middle = high_(low(x, y), low(high_(x, y), z))
-    return any_nan.select(low(low(x, y), z), middle)
+    both = high_(x, y)
+    top = high_(both, z)
+    middle = top.cmp("oeq", x).select(high_(y, z), top.cmp("oeq", y).select(high_(x, z), both))
+    return (is_nan(x) | is_nan(y) | is_nan(z)).select(low(low(x, y), z), middle)
 
 
 def integer_median(signed: bool) -> Any:
