@@ -35,3 +35,8 @@ def chips_with(mnemonic: str) -> tuple[str, ...]:
         return mfma(mnemonic).chips
     only = [arch for arch, names in _NAMES.items() if mnemonic in names or mnemonic.startswith(_BEGINNINGS[arch])]
     return tuple(only) or tuple(TARGETS)
+
+
+def lacking(arch: str, chips: tuple[str, ...]) -> str:
+    """What an error says of an instruction, or a form of one, that a chip lacks and others have."""
+    return f"{arch} has no such instruction, {' and '.join(chips)} has"

@@ -7,6 +7,7 @@ the values of one step fit the host's registers. Every source is read before any
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -437,7 +438,7 @@ class _Vector(_Handler):
         if type_.registers == 1 and value.type == "i16":
             value = value.to("i32")
         if not form.select:
-            return value | self.load(place, 1) & -0x10000 if type_.name[-1] == "+" else value
+            return _beside(type_.name[-1], value, lambda: self.load(place, 1))
         kind, _, number = form.select.partition("_")
         size = 8 if kind == "BYTE" else 16
         shift = size * int(number)
@@ -448,6 +449,13 @@ class _Vector(_Handler):
         if form.unused == "UNUSED_PRESERVE":
             placed = placed | self.load(place, 1) & ~(field << shift)
         return placed
+
+
+def _beside(suffix: str, value: Value, old: Callable[[], Value]) -> Value:
+    """A result of 16 bits beside what the suffix of its type keeps of the register."""
+    if suffix == "^":
+        return value.shl(16) | old() & 0xFFFF
+    return value | old() & -0x10000 if suffix == "+" else value
 
 
 class _Packed(_Vector):

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
-from flylab.emulator.chips import chips_with
+from flylab.emulator.chips import chips_with, lacking
 from flylab.emulator.compute import Form, Source
 from flylab.emulator.encodings import check_encoding
 from flylab.emulator.float_mode import Mode
@@ -175,7 +175,7 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
         try:
             instruction = decoder.with_distances(instruction)
             if kernel.target.arch not in (chips := chips_with(name)):
-                raise OperandError(f"{kernel.target} has no such instruction, {' and '.join(chips)} has")
+                raise OperandError(lacking(kernel.target.arch, chips))
             check_encoding(name, instruction.mnemonic.removeprefix(name))
             if name in others:
                 coded.append(others[name](decoder, instruction))

@@ -15,9 +15,7 @@ from flylab.emulator.exchange import FLOAT, INTEGER, exchange
 from flylab.emulator.ir import Value
 from flylab.emulator.moves import VectorAccess
 from flylab.emulator.operands import VECTOR, operands_of
-from flylab.emulator.ops_memory import BUFFER_FLAGS, Decode, buffer_place, coded, global_place, modifiers, needs
-
-GFX950_ONLY = frozenset({"buffer_atomic_pk_add_bf16"})
+from flylab.emulator.ops_memory import BUFFER_FLAGS, Decode, buffer_place, coded, global_place, modifiers
 
 
 def _atomic(space: str, name: str, registers: int, decoder: Decoder, instruction: Instruction) -> Coded:
@@ -38,8 +36,6 @@ def _atomic(space: str, name: str, registers: int, decoder: Decoder, instruction
 
 def _buffer_atomic(name: str, registers: int, decoder: Decoder, instruction: Instruction) -> Coded:
     """Data, which `sc0` replaces by the value before, vector address or `off`, descriptor, scalar offset."""
-    if instruction.mnemonic in GFX950_ONLY:
-        needs(decoder, "gfx950")
     offset, flags = modifiers(instruction, "buffer", BUFFER_FLAGS | {"sc0"})
     data, address, descriptor, scalar = operands_of(instruction, 4)
     form, fields = buffer_place(Access(True, 4, registers), decoder.registers, address, descriptor, scalar, flags)

@@ -197,4 +197,5 @@ CONVERSIONS = [
 ROWS = rows(VECTOR_FAMILY, [*ARITHMETIC, *ROUNDING, *ELEMENTARY, *CONVERSIONS, *_comparisons()]) | rows(MIXED_FAMILY, [
     ("v_fma_mix_f32", "f32 = f32 f32 f32", fma),
     ("v_fma_mixlo_f16", "f16+ = f32 f32 f32", fma),
+    ("v_fma_mixhi_f16", "f16^ = f32 f32 f32", fma),
 ])

@@ -20,6 +20,7 @@ from flylab.emulator.access import (
     SCALAR_OFFSET,
     Access,
 )
+from flylab.emulator.chips import chips_with, lacking
 from flylab.emulator.decode import Coded, Decoder, Registers
 from flylab.emulator.direct import LoadToLds
 from flylab.emulator.moves import Move, VectorAccess
@@ -36,9 +37,8 @@ LOADS = (("ubyte", 1, 1, False, ""), ("sbyte", 1, 1, True, ""), ("ushort", 2, 1,
 STORES = (("byte", 1, 1, False, ""), ("short", 2, 1, False, ""), ("byte_d16_hi", 1, 1, False, "high"),
           ("short_d16_hi", 2, 1, False, "high"), ("dword", 4, 1, False, ""), ("dwordx2", 4, 2, False, ""),
           ("dwordx3", 4, 3, False, ""), ("dwordx4", 4, 4, False, ""))
-# Loads that have a form to LDS, and those of them that gfx950 alone has.
+# Loads that have a form to LDS.
 TO_LDS = ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4")
-WIDE_TO_LDS = frozenset({"dwordx3", "dwordx4"})
 # What steers caches changes no result here.
 CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
 _OFFSET = re.compile(r"offset:(.*)")
@@ -62,12 +62,6 @@ def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = froz
         elif word not in CACHE_BITS:
             raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
     return offset, found
-
-
-def needs(decoder: Decoder, arch: str) -> None:
-    """Raises `OperandError` unless the kernel is for the chip that alone has what an instruction asks for."""
-    if decoder.kernel.target.arch != arch:
-        raise OperandError(f"{decoder.kernel.target} does not have it; {arch} does")
 
 
 def _write(work: Callable[..., VectorAccess], form: Access, options: tuple[Any, ...], name: str) -> str:
@@ -153,8 +147,9 @@ def _buffer(shape: Access, size: str, decoder: Decoder, instruction: Instruction
     offset, flags = modifiers(instruction, "buffer", BUFFER_FLAGS | {"lds"} if size in TO_LDS else BUFFER_FLAGS)
     registers, fields = decoder.registers, {OFFSET: offset}
     if "lds" in flags:
-        if size in WIDE_TO_LDS:
-            needs(decoder, "gfx950")
+        arch = decoder.kernel.target.arch
+        if arch not in (chips := chips_with(f"global_load_lds_{size}")):  # the name that has a row there
+            raise OperandError(lacking(arch, chips))
         address, descriptor, scalar = operands_of(instruction, 3)
     else:
         data, address, descriptor, scalar = operands_of(instruction, 4)
@@ -165,8 +160,6 @@ def _buffer(shape: Access, size: str, decoder: Decoder, instruction: Instruction
 
 def _to_lds(space: str, size: str, shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
     """global_load_lds_* and scratch_load_lds_*: address and scalar base, or vector and scalar offset."""
-    if size in WIDE_TO_LDS:
-        needs(decoder, "gfx950")
     address, scalar = operands_of(instruction, 2)
     offset, _ = modifiers(instruction, space)
     registers = decoder.registers
@@ -187,7 +180,7 @@ def _rows() -> dict[str, Decode]:
                 found[f"{space}_{verb}_{name}"] = partial(_global, space, shape)
             if not store and name in TO_LDS:
                 found[f"global_load_lds_{name}"] = partial(_to_lds, "global", name, shape)
-                if name not in WIDE_TO_LDS:
+                if shape.registers == 1:
                     found[f"scratch_load_lds_{name}"] = partial(_to_lds, "private", name, shape)
     return found
 

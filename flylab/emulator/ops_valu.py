@@ -128,7 +128,7 @@ ADDITIONS = [
     ("v_xad_u32", "b32 = b32 b32 b32", lambda x, y, z: (x ^ y) + z),
 ]
 PRODUCTS = [
-    ("v_mul_lo_u32", "b32 = b32 b32", lambda x, y: x * y),
+    ("v_mul_lo_u32 v_mul_lo_i32", "b32 = b32 b32", lambda x, y: x * y),
     ("v_mul_hi_u32", "b32 = b32 b32", lambda x, y: high(x, y, False)),
     ("v_mul_hi_i32", "b32 = b32 b32", lambda x, y: high(x, y, True)),
     ("v_mul_u32_u24", "b32 = b32 b32", lambda x, y: part_24(x, False) * part_24(y, False)),

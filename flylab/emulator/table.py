@@ -10,6 +10,7 @@ A row is a mnemonic, a signature and a function. The signature reads `results = 
     .lane              the number of the lane
     @t                 the old value of the first result, as type t
     f16+ b16+          as f16, b16, with the result's upper half kept instead of cleared
+    f16^               as f16, with the result in the upper half and the lower kept
 
 The function takes the sources and returns the result, or a tuple of them.
 """
@@ -48,9 +49,9 @@ class Type:
 TYPES = {t.name: t for t in (
     Type("b16", 1, "i16", "i16"), Type("b32", 1, "i32", "i32"), Type("b64", 2, "i64", "i64"),
     Type("f16", 1, "half", "float"), Type("f16d", 1, "half", "double"), Type("f16b", 1, "half", "half"),
-    Type("f32", 1, "float", "float"),
-    Type("f64", 2, "double", "double"), Type("f16+", 1, "half", "float"), Type("b16+", 1, "i16", "i16"),
-    Type("f16d+", 1, "half", "double"), Type("mask", 2, "i64", "i1"),
+    Type("f32", 1, "float", "float"), Type("f64", 2, "double", "double"), Type("f16+", 1, "half", "float"),
+    Type("f16^", 1, "half", "float"), Type("b16+", 1, "i16", "i16"), Type("f16d+", 1, "half", "double"),
+    Type("mask", 2, "i64", "i1"),
 )}
 IMPLIED = (".scc", ".vcc", ".exec", ".lane")
 

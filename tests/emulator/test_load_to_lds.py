@@ -121,7 +121,7 @@ def test_private_memory_to_lds() -> None:
     ("global_load_lds_dword v1, s[4:5] offset:-4", OutOfBounds, "at byte 4294967292, the workgroup has 512"),
     ("v_add_u32 v1, 0x1f04, v1\n  global_load_lds_dword v1, s[4:5]", OutOfBounds,
      r"a read of 4 bytes .* right after the end of 'a0'"),
-    ("global_load_lds_dwordx4 v1, s[4:5]", UnknownInstruction, "gfx942 does not have it; gfx950 does"),
+    ("global_load_lds_dwordx4 v1, s[4:5]", UnknownInstruction, "gfx942 has no such instruction, gfx950 has"),
     ("buffer_load_dwordx2 off, s[4:7], 0 lds", UnknownInstruction, "the modifier 'lds'"),
     ("scratch_load_lds_dword off, off offset:16", OutOfBounds, "at byte 16 of the thread's private memory"),
 ])

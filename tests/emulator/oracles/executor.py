@@ -208,7 +208,7 @@ class Executor:
             else:
                 self.set_scalar(at, 2, int(value.array[0]))
         else:
-            registers = _TYPES[type_name.rstrip("+")][0]
+            registers = _TYPES[type_name.rstrip("+^")][0]
             bits = self.finished(text, type_name, value)
             file, first, _ = self.register(target or "") or ("", 0, 0)
             if file == "s":
@@ -224,7 +224,7 @@ class Executor:
 
     def finished(self, text: Text, type_name: str, value: Lanes) -> np.ndarray:
         """A result's bits: scaled, clamped, rounded, denormals flushed; as u64."""
-        _, integer, float_bits, _ = _TYPES[type_name.rstrip("+")]
+        _, integer, float_bits, _ = _TYPES[type_name.rstrip("+^")]
         if not float_bits:
             return value.array.astype(np.uint64)
         x = value.array
@@ -246,6 +246,8 @@ class Executor:
             select, unused = "WORD_1", "UNUSED_PRESERVE"
         old = self.v[first].astype(np.uint64)
         if select == "DWORD":
+            if type_name[-1] == "^":
+                return bits << np.uint64(16) | old & np.uint64(0xFFFF)
             return bits | old & np.uint64(0xFFFF0000) if type_name[-1] == "+" else bits
         size = 8 if select.startswith("BYTE") else 16
         at = size * int(select[-1])

@@ -98,7 +98,7 @@ def cases(mnemonic: str) -> list[Case]:
 
 def register(file: str, number: int, type_name: str, times: int = 1) -> str:
     """The text of an operand's registers."""
-    count = REGISTERS.get(type_name.rstrip("+"), 1) * times
+    count = REGISTERS.get(type_name.rstrip("+^"), 1) * times
     return f"{file}{number}" if count == 1 else f"{file}[{number}:{number + count - 1}]"
 
 
@@ -146,7 +146,7 @@ def _vector(row: Row, any_: random.Random) -> Iterator[Case]:
     yield from _other_operands(row, results, sources, any_)
     yield from _modified(row, results, sources, any_)
     short = name in short_encodings()
-    if short and not NO_SDWA.match(name) and all(t.rstrip("+")[1:3] in ("16", "32", "as") for t in (
+    if short and not NO_SDWA.match(name) and all(t.rstrip("+^")[1:3] in ("16", "32", "as") for t in (
             *types, *row.named_results)):
         yield from _sdwa(row, *through_vcc, any_)
     if not short and "b16" in types or not short and any(t.startswith("f16") for t in types):
@@ -194,7 +194,7 @@ def _modified(row: Row, results: list[str], sources: list[str], any_: random.Ran
     name, types = row.mnemonic, row.named_sources
     if any(t in FLOAT_TYPES for t in types) or TAKES_SIGN.match(name):
         yield _case(row, results + _signed(row, sources, any_))
-    if any(t.rstrip("+") in FLOAT_TYPES for t in row.named_results):
+    if any(t.rstrip("+^") in FLOAT_TYPES for t in row.named_results):
         yield _case(row, results + sources, " clamp", plain=False)
         if not NO_SCALE.match(name):
             yield _case(row, results + sources, any_.choice((" mul:2", " mul:4", " div:2")), plain=False)
@@ -224,7 +224,7 @@ def _half_selects(row: Row, results: list[str], sources: list[str], any_: random
     if NO_HALF_SELECT.match(row.mnemonic):
         return
     types = row.named_sources
-    half_result = row.named_results[0].rstrip("+")[1:3] == "16"
+    half_result = row.named_results[0].rstrip("+^")[1:3] == "16"
     for _ in range(2):
         bits = [any_.randrange(2) if t[1:3] == "16" else 0 for t in types] + [any_.randrange(2) if half_result else 0]
         yield _case(row, results + sources, f" op_sel:{bits}".replace(", ", ","), plain=not bits[-1])
