@@ -6,28 +6,21 @@ the values of one step fit the host's registers. Every source is read before any
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flylab.emulator.ir import Builder, Value
+from flylab.emulator.float_mode import Mode, apply
+from flylab.emulator.ir import Builder, Value, width
 from flylab.emulator.lanes import Moved, move
-from flylab.emulator.state import EXEC, M0, MODE, RECORD_BYTES, ROW_BYTES, SCC, VCC, WAVE_SIZE, Worker, slot_offset
+from flylab.emulator.rounding import Rounding
+from flylab.emulator.state import EXEC, M0, RECORD_BYTES, ROW_BYTES, SCC, VCC, WAVE_SIZE, Worker, slot_offset
 from flylab.emulator.table import PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row, Type
 
 HANDLER = "i32 @(ptr %r, ptr %v, ptr %s, ptr %w)"
 CHUNK = 16
 # A handler of more lines than this runs in steps of CHUNK lanes.
 LONG = 60
-DYNAMIC = 4
-
-
-class Mode(NamedTuple):
-    """The float mode of a handler: denormals (bit 0 taken, bit 1 given; DYNAMIC reads MODE), and the NaN rules."""
-
-    denormals_32: int = 3
-    denormals_16_64: int = 3
-    ieee: int = 1
-    dx10_clamp: int = 1
 
 
 class Source(NamedTuple):
@@ -114,7 +107,8 @@ class _Handler:
     lanes = 0
 
     def __init__(self, form: Form):
-        self.form, self.b = form, Builder(ieee=bool(form.mode.ieee))
+        self.form, self.b = form, Builder()
+        apply(form.mode, self.b, form.row, Rounding)
 
     def raw(self, source: Source, registers: int) -> Value:
         """The 32 or 64 bits of a scalar register or constant, in every lane."""
@@ -130,27 +124,56 @@ class _Handler:
             bits = _selected(bits, source)
         if type_.registers == 1 and type_.integer == "i16":
             bits = bits.to("i16")
+        whole = bits
         if type_.is_float:
             bits = flushed(self.form.mode, bits, type_, 1)
-        sign = 1 << (int(type_.integer[1:]) - 1)
+        may_flush = bits is not whole
         if source.absolute:
-            bits = bits & (sign - 1)
+            bits = bits & ~_sign(type_)
         if source.negative:
-            bits = bits ^ -sign  # as a signed constant, the sign bit alone
-        return bits.bits(type_.bits).to(type_.value) if type_.is_float else bits
+            bits = bits ^ _sign(type_)
+        if not type_.is_float:
+            return bits
+        value = bits.bits(type_.bits)
+        # Else LLVM makes x + (y flushed to zero) into "x, or x + y", and a signalling NaN x stays one.
+        return (value.call("arithmetic.fence") if may_flush else value).to(type_.value)
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""
         if not type_.is_float:
             return value
-        if self.form.scale != 1.0:
-            value = value * self.form.scale
+        scaled = self.scaled(type_)
+        if scaled:
+            value = scaled.select(value * self.form.scale, value)
         if self.form.clamp:
-            low = value.cmp("ogt" if self.form.mode.dx10_clamp else "ugt", 0.0).select(value, 0.0)
+            nan = value.cmp("uno", value)
+            zeroed = self.b.where(self.form.mode.flag(self.b, "dx10_clamp"), nan)
+            low = (value.cmp("ugt", 0.0) & ~zeroed).select(value, 0.0)
             value = low.cmp("ogt", 1.0).select(1.0, low)
-        if type_.bits == "half":
-            value = narrow(value)
-        return flushed(self.form.mode, value.bits(type_.integer), type_, 2)
+        value = self.half(value) if type_.bits == "half" else value
+        bits = flushed(self.form.mode, value.bits(type_.integer), type_, 2)
+        if scaled:  # it makes -0 positive
+            bits = (scaled & (bits & ~_sign(type_)).cmp("eq", 0)).select(0, bits)
+        return bits
+
+    def half(self, value: Value) -> Value:
+        """A result as a half; where the mode says so, one beyond the range is the largest unless it was infinite."""
+        found = narrow(value)
+        if self.b.saturate is False or value.type == "half":
+            return found
+        beyond = found.call("fabs").cmp("oeq", math.inf) & value.call("fabs").cmp("one", math.inf)
+        return self.b.where(self.b.saturate, beyond).select(found.like(65504.0).call("copysign", found), found)
+
+    def scaled(self, type_: Type) -> Value | None:
+        """Where the output modifier (mul:2, mul:4, div:2) counts: not in IEEE mode, nor where denormals are given.
+
+        Source: AMD's ISA documents, "Output modifiers".
+        """
+        if self.form.scale == 1.0:
+            return None
+        b = self.b
+        yes = b.const(True, "i1", self.lanes)
+        return ~(b.where(self.form.mode.flag(b, _denormals(type_), 2), yes) | b.where(b.ieee, yes))
 
     def computed(self, arguments: list[Value]) -> tuple[Any, ...]:
         row = self.form.row
@@ -161,28 +184,37 @@ class _Handler:
 
 def flushed(mode: Mode, bits: Value, type_: Type, side: int) -> Value:
     """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
-    kept = mode.denormals_32 if type_.bits == "float" else mode.denormals_16_64
-    if kept != DYNAMIC and kept & side:
+    kept = mode.flag(bits.b, _denormals(type_), side)
+    if kept is True:
         return bits
     exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
     tiny = (bits & exponent).cmp("eq", 0)
-    if kept == DYNAMIC:
-        place = side << (4 if type_.bits == "float" else 6)
-        off = (bits.b.load(bits.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0)
-        tiny = tiny & off.splat(bits.lanes)
-    return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
+    if isinstance(kept, Value):
+        tiny = tiny & ~kept.splat(bits.lanes)
+    return tiny.select(bits & _sign(type_), bits)
 
 
 def narrow(value: Value) -> Value:
     """A float or double as half, rounded once: a double goes to float with the lost bits kept in its last one."""
-    if value.type == "double":
+    if value.type != "double":
+        return value.to("half")
+    with value.b.to_nearest():
         near = value.to("float")
         back = near.to("double")
         bits = near.bits("i32")
         further = back.call("fabs").cmp("ogt", value.call("fabs"))
         odd = (further.select(bits - 1, bits)) | 1
-        value = back.cmp("one", value).select(odd, bits).bits("float")
-    return value.to("half")
+        found = back.cmp("one", value).select(odd, bits).bits("float").to("half")
+    return value.b.rounded("fptrunc", found, value)
+
+
+def _denormals(type_: Type) -> str:
+    return "denormals_32" if type_.bits == "float" else "denormals_16_64"
+
+
+def _sign(type_: Type) -> int:
+    """The sign bit of a float's bits, as a signed constant."""
+    return -(1 << (width(type_.bits) - 1))
 
 
 def _selected(bits: Value, source: Source) -> Value:

@@ -11,8 +11,9 @@ from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.chips import chips_with
-from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
+from flylab.emulator.compute import Form, Source
 from flylab.emulator.encodings import check_encoding
+from flylab.emulator.float_mode import Mode
 from flylab.emulator.gpr_index import index_states, is_indexed
 from flylab.emulator.lanes import is_control, lanes_of, sources_of
 from flylab.emulator.operands import (
@@ -135,19 +136,6 @@ class Registers:
         return self.offset(operand, 1, SCALAR, CONSTANT)
 
 
-def mode_of(kernel: IsaKernel) -> Mode:
-    """The float mode a kernel's handlers are made for, from its descriptor and from what it writes to MODE."""
-    descriptor = kernel.descriptor
-    for name in ("float_round_mode_32", "float_round_mode_16_64"):
-        if descriptor.get(name, 0):
-            raise UnknownInstruction(f"kernel '{kernel.name}' asks for {name} {descriptor[name]}: "
-                                     "the software device rounds to nearest even only")
-    dynamic = any("HW_REG_MODE" in i.text and i.mnemonic.startswith("s_setreg") for i in kernel.instructions)
-    narrow, wide = descriptor.get("float_denorm_mode_32", 0), descriptor.get("float_denorm_mode_16_64", 3)
-    return Mode(DYNAMIC if dynamic else narrow, DYNAMIC if dynamic else wide, descriptor.get("ieee_mode", 1),
-                descriptor.get("dx10_clamp", 1))
-
-
 def base_name(mnemonic: str) -> str:
     """The mnemonic without what names its encoding."""
     for suffix in SUFFIXES:
@@ -203,7 +191,7 @@ class Decoder:
     """Decodes the instructions of one kernel."""
 
     def __init__(self, kernel: IsaKernel):
-        self.kernel, self.registers, self.mode = kernel, Registers(kernel), mode_of(kernel)
+        self.kernel, self.registers, self.mode = kernel, Registers(kernel), Mode.of(kernel)
 
     @cached_property
     def index_states(self) -> dict[int, set[bool]]:
@@ -238,7 +226,7 @@ class Decoder:
         results, sources = row.named_results, row.named_sources
         operands = operands_of(instruction, len(results) + len(sources))
         words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
-        words.check(row, instruction.mnemonic)
+        words.check(row, instruction.mnemonic, own_words=modifiers is None)
         slots = Slots()
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:
@@ -306,11 +294,6 @@ class Decoder:
             place = slots.put(first + (ROW_BYTES if operand.kind == VECTOR else 4) * (wide and high))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
 
-    def initial_mode(self) -> int:
-        """The MODE register at a wave's start."""
-        descriptor = self.kernel.descriptor
-        return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
-
 
 class Modifiers:
     """The words after an instruction's operands."""
@@ -352,8 +335,11 @@ class Modifiers:
         """The lanes that DPP's masks let through."""
         return lanes_of(self.masks["row_mask"], self.masks["bank_mask"])
 
-    def check(self, row: Row, mnemonic: str) -> None:
-        """Raises `OperandError` for words that the instruction's encoding has no room for."""
+    def check(self, row: Row, mnemonic: str, own_words: bool = True) -> None:
+        """Raises `OperandError` for words that the instruction's encoding has no room for.
+
+        Words that are not the text's own may pick parts of registers in any encoding.
+        """
         dpp, packed = mnemonic.endswith("_dpp"), row.family in (PACKED_FAMILY, MIXED_FAMILY)
         if dpp and not self.control:
             raise OperandError("it names no lanes, as row_shr:1 would")
@@ -362,14 +348,15 @@ class Modifiers:
         if dpp and "newbcast" not in self.control and any(
                 TYPES[t].registers == 2 and t != "mask" for t in (*row.named_results, *row.named_sources)):
             raise OperandError("with 64-bit operands DPP has row_newbcast only")
-        if self.selects and not mnemonic.endswith("_sdwa"):
+        if self.selects and own_words and not mnemonic.endswith("_sdwa"):
             raise OperandError("only an instruction with the suffix _sdwa picks parts of registers")
         lists = {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"}
         if self.lists.keys() - lists:
             raise OperandError(f"it takes no {' nor '.join(sorted(self.lists.keys() - lists))}")
-        floats = any(TYPES[t].is_float for t in row.named_results)
-        if not floats and (self.scale != 1.0 or self.clamp and not row.clamped):
-            raise OperandError("its result is no float that could be scaled or clamped")
+        if self.clamp and not row.clamped and not row.clamps_floats:
+            raise OperandError("what 'clamp' does to its result is not known")
+        if self.scale != 1.0 and not row.clamps_floats:
+            raise OperandError("its result is no float that could be scaled")
 
     def bit(self, name: str, n: int, default: int = 0) -> bool:
         """Entry `n` of a list such as `op_sel:[0,1]`."""

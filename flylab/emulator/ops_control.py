@@ -9,6 +9,7 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.float_mode import KNOWN_BITS, MODE_ID
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import (
     CONSTANT,
@@ -20,7 +21,7 @@ from flylab.emulator.operands import (
     operands_of,
     parse_operand,
 )
-from flylab.emulator.ops_hardware import MODE_ID, hardware_field
+from flylab.emulator.ops_hardware import hardware_field
 from flylab.emulator.state import (
     BARRIER,
     END,
@@ -225,15 +226,23 @@ def _write_call(name: str) -> str:
 
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    """Writes of the denormal bits of MODE; nothing else of the hardware registers can be written."""
+    """Writes of MODE, the one hardware register that can be written: of its bits, those of the float mode.
+
+    The others (exceptions, debugging, indexing) can only be written 0, by a constant.
+    """
     number, first, size, value = hardware_field(instruction, 0)
-    if number != MODE_ID or first < 4 or first + size > 8:
-        raise OperandError("only the denormal bits of MODE can be changed")
+    if number != MODE_ID:
+        raise OperandError("of the hardware registers MODE only can be written")
     field = ((1 << size) - 1) << first
     coded = Coded(f"setreg {value.kind}", partial(_write_setreg, kind=value.kind))
-    coded.slot(decoder.registers.scalar(value))
+    place = decoder.registers.scalar(value)
+    other = field & ~KNOWN_BITS
+    if other and (value.kind != CONSTANT or place << first & other):
+        raise OperandError("of MODE only the rounding, denormal, clamp, IEEE and overflow bits can be set, and it "
+                           f"names {size} bits from bit {first} up")
+    coded.slot(place)
     coded.slot(first)
-    coded.slot(field)
+    coded.slot(field & KNOWN_BITS)
     return coded
 
 

@@ -7,24 +7,18 @@ HW_ID, and the other registers are refused. Source: CDNA3 ISA, "Hardware registe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
-from flylab.codegen.encoding import integer
 from flylab.codegen.isa import Instruction
 from flylab.emulator.compute import HANDLER, next_record, slot
 from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.float_mode import HW_ID, MODE_ID, XCC_ID, register_field
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import SCALAR, Operand, OperandError, parse_operand
 from flylab.emulator.state import MODE, Worker
 
 DIES, SIMDS = 8, 4
-MODE_ID, HW_ID, XCC_ID = 1, 4, 20
-NUMBERS = {"HW_REG_MODE": MODE_ID, "HW_REG_STATUS": 2, "HW_REG_TRAPSTS": 3, "HW_REG_HW_ID": HW_ID,
-           "HW_REG_GPR_ALLOC": 5, "HW_REG_LDS_ALLOC": 6, "HW_REG_IB_STS": 7, "HW_REG_SH_MEM_BASES": 15,
-           "HW_REG_XCC_ID": XCC_ID}
-_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
 
 
 def hardware_field(instruction: Instruction, place: int) -> tuple[int, int, int, Operand]:
@@ -32,16 +26,10 @@ def hardware_field(instruction: Instruction, place: int) -> tuple[int, int, int,
     if len(instruction.operands) != 2:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
     text = instruction.operands[place]
-    found, code = _HWREG.fullmatch(text), integer(text)
-    if found:
-        number = NUMBERS.get(found[1], integer(found[1]))
-        first, size = int(found[2] or 0), int(found[3] or 32)
-    elif code is not None and 0 <= code < 1 << 16:
-        number, first, size = code & 63, code >> 6 & 31, (code >> 11) + 1
-    else:
-        number, first, size = None, 0, 32
-    if number is None:
+    found = register_field(text)
+    if found is None:
         raise OperandError(f"'{text[:60]}' is no hardware register that the software device knows")
+    number, first, size = found
     if size < 1 or first + size > 32:
         raise OperandError(f"a register has no {size} bits from bit {first} up")
     return number, first, size, parse_operand(instruction.operands[1 - place])

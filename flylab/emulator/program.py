@@ -13,7 +13,8 @@ from typing import Any
 from flylab.codegen.isa import Isa, IsaKernel
 from flylab.emulator import core, jit
 from flylab.emulator.arguments import Buffer, fill_hidden, pack
-from flylab.emulator.decode import Coded, Decoder, Registers, decode
+from flylab.emulator.decode import Coded, Registers, decode
+from flylab.emulator.float_mode import initial_mode
 from flylab.emulator.run import Geometry, Report, run
 from flylab.emulator.table import Row
 from flylab.errors import Check, DeviceError
@@ -78,8 +79,7 @@ class Program:
             handlers = jit.addresses({c.key: c.write for c in coded})
             # Code that runs past the end of the listing meets an end that says so.
             records = b"".join(c.record(handlers[c.key]) for c in coded)
-            mode = Decoder(kernel).initial_mode()
-            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), mode,
+            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), initial_mode(kernel),
                                         self.checks.get(name, ()))
         return self._loaded[name]
 

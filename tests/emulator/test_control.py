@@ -98,7 +98,7 @@ def test_what_has_no_effect() -> None:
     ("s_getreg_b32 s4, hwreg(HW_REG_NONE)", "is no hardware register"),
     ("s_getreg_b32 s4, s5", "is no hardware register"),
     ("s_getreg_b32 v4, hwreg(HW_REG_XCC_ID)", "a vector register stands"),
-    ("s_setreg_b32 hwreg(HW_REG_HW_ID, 4, 2), s4", "only the"), ("s_cbranch_i_fork s[4:5], .L", "no stack of forks"),
+    ("s_setreg_b32 hwreg(HW_REG_HW_ID, 4, 2), s4", "MODE only can be written"), ("s_cbranch_i_fork s[4:5], .L", "no stack of forks"),
     ("s_rfe_b64 s[4:5]", "a trap handler"), ("s_setvskip s4, s5", "branch around them"),
     ("s_cbranch_cdbgsys .Lnone", "no label .Lnone"), ("s_call_b64 s[4:5]", "takes a result and a label"),
     ("s_swappc_b64 s[4:5], v[4:5]", "a vector register stands"), ("s_swappc_b64 s[4:5]", "1 operands, and takes 2"),

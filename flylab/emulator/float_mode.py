@@ -1,0 +1,150 @@
+"""The MODE register: its fields as data, and what of them a kernel's handlers are made for.
+
+Source: CDNA3 ISA, "Mode register"; LLVM's AMDGPU usage page for the names in a kernel's descriptor. A field that the
+kernel never writes is known when its handlers are made; the others are read as the wave runs. Floating-point exceptions
+and their traps are not modelled: a kernel that asks for one is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from flylab.codegen.encoding import integer
+from flylab.codegen.isa import IsaKernel
+from flylab.emulator.ir import Builder, Value
+from flylab.emulator.state import MODE
+from flylab.emulator.table import TYPES, Row
+from flylab.errors import UnknownInstruction
+
+# A field of a `Mode` that is read from the register when the wave runs.
+DYNAMIC = -1
+MODE_ID, HW_ID, XCC_ID = 1, 4, 20
+HARDWARE_REGISTERS = {"HW_REG_MODE": MODE_ID, "HW_REG_STATUS": 2, "HW_REG_TRAPSTS": 3, "HW_REG_HW_ID": HW_ID,
+                      "HW_REG_GPR_ALLOC": 5, "HW_REG_LDS_ALLOC": 6, "HW_REG_IB_STS": 7, "HW_REG_SH_MEM_BASES": 15,
+                      "HW_REG_XCC_ID": XCC_ID}
+_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
+
+
+class Field(NamedTuple):
+    """The place of a field in MODE, and its name and default in a kernel's descriptor."""
+
+    first: int
+    size: int
+    setting: str
+    default: int = 0
+
+    @property
+    def mask(self) -> int:
+        """Its bits in the register."""
+        return ((1 << self.size) - 1) << self.first
+
+
+FIELDS = {
+    "round_32": Field(0, 2, "float_round_mode_32"),
+    "round_16_64": Field(2, 2, "float_round_mode_16_64"),
+    "denormals_32": Field(4, 2, "float_denorm_mode_32"),
+    "denormals_16_64": Field(6, 2, "float_denorm_mode_16_64", 3),
+    "dx10_clamp": Field(8, 1, "dx10_clamp", 1),
+    "ieee": Field(9, 1, "ieee_mode", 1),
+    "fp16_overflow": Field(23, 1, "fp16_overflow"),
+}
+KNOWN_BITS = sum(field.mask for field in FIELDS.values())
+
+
+class Mode(NamedTuple):
+    """The float mode of a handler, each field a number or DYNAMIC.
+
+    Rounding modes are those of `rounding`. Of denormals bit 0 says that they are taken, bit 1 that they are given.
+    """
+
+    round_32: int = 0
+    round_16_64: int = 0
+    denormals_32: int = 3
+    denormals_16_64: int = 3
+    dx10_clamp: int = 1
+    ieee: int = 1
+    fp16_overflow: int = 0
+
+    @classmethod
+    def of(cls, kernel: IsaKernel) -> Mode:
+        """What a kernel's handlers are made for: its descriptor, and which fields its instructions write.
+
+        Raises `UnknownInstruction` for a descriptor that asks for floating-point exceptions.
+        """
+        for name, value in kernel.descriptor.items():
+            if name.startswith("exception_") and value:
+                raise UnknownInstruction(f"kernel '{kernel.name}' asks for {name}: the software device has no traps on "
+                                         "exceptions")
+        written = 0
+        for instruction in kernel.instructions:
+            if instruction.mnemonic.startswith("s_setreg") and instruction.operands:
+                found = mode_field(instruction.operands[0])
+                written |= ((1 << found[1]) - 1) << found[0] if found else 0
+        return cls(**{name: DYNAMIC if field.mask & written else kernel.descriptor.get(field.setting, field.default)
+                      for name, field in FIELDS.items()})
+
+    def bits(self, b: Builder, name: str) -> int | Value:
+        """A field's value: a number, or in a kernel that changes it an i32 read from the register."""
+        value: int = getattr(self, name)
+        if value != DYNAMIC:
+            return value
+        field = FIELDS[name]
+        return b.load(b.at("%s", 4 * MODE), "i32").shr(field.first) & (field.mask >> field.first)
+
+    def flag(self, b: Builder, name: str, bit: int = 1) -> bool | Value:
+        """Whether a bit of a field is set: known, or an i1."""
+        value = self.bits(b, name)
+        return (value & bit).cmp("ne", 0) if isinstance(value, Value) else bool(value & bit)
+
+
+def register_field(text: str) -> tuple[int, int, int] | None:
+    """The hardware register that an operand names, the first bit and the size of its field; None where it names none.
+
+    >>> register_field("hwreg(HW_REG_MODE, 4, 2)"), register_field("hwreg(20)"), register_field("0x1801")
+    ((1, 4, 2), (20, 0, 32), (1, 0, 4))
+    """
+    found, code = _HWREG.fullmatch(text), integer(text)
+    if found:
+        number = HARDWARE_REGISTERS.get(found[1], integer(found[1]))
+        return None if number is None else (number, int(found[2] or 0), int(found[3] or 32))
+    if code is None or not 0 <= code < 1 << 16:
+        return None
+    return code & 63, code >> 6 & 31, (code >> 11) + 1
+
+
+def mode_field(text: str) -> tuple[int, int] | None:
+    """The first bit and the size of the field of MODE that an operand names, or None where it names another register.
+
+    >>> mode_field("hwreg(HW_REG_MODE, 4, 2)"), mode_field("hwreg(HW_REG_MODE)"), mode_field("hwreg(HW_REG_STATUS)")
+    ((4, 2), (0, 32), None)
+    """
+    found = register_field(text)
+    return found[1:] if found and found[0] == MODE_ID else None
+
+
+def initial_mode(kernel: IsaKernel) -> int:
+    """The MODE register at a wave's start."""
+    return sum(kernel.descriptor.get(field.setting, field.default) << field.first for field in FIELDS.values())
+
+
+def rounding_field(row: Row) -> str | None:
+    """The field that rounds a row: that of its result, or where this is no float of its sources; None without floats.
+
+    A double that becomes a float is rounded as doubles and halves are: so LLVM sets the mode for llvm.fptrunc.round.
+    """
+    formats = [TYPES[t].bits for t in (*row.results, *row.sources) if t in TYPES and TYPES[t].is_float]
+    if not formats:
+        return None
+    from_double = any(TYPES[t].bits == "double" for t in row.named_sources if t in TYPES)
+    return "round_32" if formats[0] == "float" and not from_double else "round_16_64"
+
+
+def apply(mode: Mode, b: Builder, row: Row, rounding: Callable[[Value], Callable[..., Value]]) -> None:
+    """Gives a handler's builder the mode of its row; `rounding` makes of a mode what rounds by it."""
+    b.ieee, b.saturate = mode.flag(b, "ieee"), mode.flag(b, "fp16_overflow")
+    name = rounding_field(row)
+    how = mode.bits(b, name) if name else 0
+    if how != 0:
+        b.rounding = rounding(b.const(how, "i32") if isinstance(how, int) else how)
