@@ -36,7 +36,7 @@ TAKES_SIGN = re.compile(r"v_cndmask_b32$|v_pack_b32_f16$")
 # against ml_dtypes in test_conversions and test_scaled.
 ELSEWHERE = re.compile(
     r"v_cvt_(scalef32|sr)_|(global|flat|scratch|buffer|tbuffer|ds|s_load|s_buffer|s_store|s_atomic|s_scratch|s_dcache|"
-    r"s_cbranch|v_s?mfma)_|s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|sethalt|"
+    r"s_cbranch|s_atc|v_s?mfmac?)_|s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|sethalt|"
     r"setkill|branch|endpgm|barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|swappc\w*|call\w*|sendmsg|movrel\w*|"
     r"set_gpr_idx\w*)$|v_(nop|clrexcp|dot2c?_f32_b?f16|pk_fmac_f16|mqsad_u32_u8|permlane\w*)$")
 # The texts of what the decoder knows without a row, with the types of their sources.
