@@ -33,10 +33,11 @@ NO_HALF_SELECT = re.compile(r"v_(fma|mad|div_fixup)_legacy|v_cvt_")
 TAKES_SIGN = re.compile(r"v_cndmask_b32$|v_pack_b32_f16$")
 # What touches memory, jumps, belongs to matrices or converts by a codec's rules has tests of its own; the last are held
 # against ml_dtypes in test_conversions and test_scaled.
-ELSEWHERE = re.compile(r"v_cvt_(scalef32|sr)_|(global|flat|scratch|buffer|tbuffer|ds|s_load|s_buffer|s_store|s_atomic|s_scratch|s_dcache|"
-                       r"s_cbranch|v_s?mfma)_|s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|"
-                       r"ttracedata|sethalt|setkill|branch|endpgm|barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|"
-                       r"swappc\w*|call\w*)$|v_nop$")
+ELSEWHERE = re.compile(
+    r"v_cvt_(scalef32|sr)_|v_s?mfma|v_nop$|(global|flat|scratch|buffer|tbuffer|ds)_|"
+    r"s_(load|buffer|store|atomic|scratch|dcache|cbranch)_|"
+    r"s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|sethalt|setkill|branch|endpgm|"
+    r"barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|swappc\w*|call\w*)$")
 # The texts of what the decoder knows without a row, with the types of their sources.
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "v_swap_b32": ("v0, v4",),
