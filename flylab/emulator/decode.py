@@ -229,7 +229,7 @@ class Decoder:
         results, sources = row.named_results, row.named_sources
         operands = operands_of(instruction, len(results) + len(sources))
         words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
-        words.check(row, instruction.mnemonic)
+        words.check(row, instruction.mnemonic, own_words=modifiers is None)
         slots = Slots()
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:
@@ -338,8 +338,11 @@ class Modifiers:
         """The lanes that DPP's masks let through."""
         return lanes_of(self.masks["row_mask"], self.masks["bank_mask"])
 
-    def check(self, row: Row, mnemonic: str) -> None:
-        """Raises `OperandError` for words that the instruction's encoding has no room for."""
+    def check(self, row: Row, mnemonic: str, own_words: bool = True) -> None:
+        """Raises `OperandError` for words that the instruction's encoding has no room for.
+
+        Words that are not the text's own may pick parts of registers in any encoding.
+        """
         dpp, packed = mnemonic.endswith("_dpp"), row.family in (PACKED_FAMILY, MIXED_FAMILY)
         if dpp and not self.control:
             raise OperandError("it names no lanes, as row_shr:1 would")
@@ -348,7 +351,7 @@ class Modifiers:
         if dpp and "newbcast" not in self.control and any(
                 TYPES[t].registers == 2 and t != "mask" for t in (*row.named_results, *row.named_sources)):
             raise OperandError("with 64-bit operands DPP has row_newbcast only")
-        if self.selects and not mnemonic.endswith("_sdwa"):
+        if self.selects and own_words and not mnemonic.endswith("_sdwa"):
             raise OperandError("only an instruction with the suffix _sdwa picks parts of registers")
         lists = {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"}
         if self.lists.keys() - lists:

@@ -43,6 +43,8 @@ def is_indexed(all_states: dict[int, set[bool]], instruction: Instruction) -> bo
     states = all_states.get(instruction.index, {False})
     if len(states) > 1:
         raise OperandError("it is reached with VGPR indexing on and with it off")
+    if True in states and instruction.mnemonic.startswith("s_setreg"):
+        raise OperandError("it writes MODE with VGPR indexing on")
     if True in states and instruction.mnemonic in _COMPUTED:
         raise OperandError("it leaves for other code with VGPR indexing on")
     return True in states

@@ -186,6 +186,7 @@ CONVERSIONS = [
     ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16"))),
     ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16", TOWARD_ZERO))),
     ("v_cvt_pk_u8_f32", "b32 = f32 b32 b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
+    ("v_cvt_pkaccum_u8_f32", "b32 = f32 b32 @b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
     *_for_each("v_cvt_pknorm_i16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, True))),
     *_for_each("v_cvt_pknorm_u16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, False))),
     ("v_cvt_norm_i16_f16", "b16 = f16", lambda x: _normal_16(x, True).to("i16")),

@@ -142,21 +142,10 @@ def _preop(x: Value, segment: Value) -> Value:
         high = index.cmp("eq", n).select(constant, high)
         low = index.cmp("eq", n - 1).select(constant, low)
     at = shift & 63
-    piece = high.call("fshl", low, at).shr(64 - 53)
+    piece = (high.shl(at) | low.shr(1).shr(63 - at)).shr(64 - 53)
     scale = exponent.cmp("uge", 1968).select(-53 + 128 - shift, -53 - shift)
     lost = (-1074 - scale).call("smax", 0).call("smin", 63)
     return ldexp_double(piece.shr(lost).shl(lost).to_float("double", False), scale.to("i32"))
-
-
-def _byte_of(x: Value) -> Value:
-    """f32_to_u8: towards zero, saturating."""
-    return x.to_int("i32", False).call("umin", 255)
-
-
-def _accumulate_byte(x: Value, at: Value, old: Value) -> Value:
-    """v_cvt_pkaccum_u8_f32: a float as the byte of the result that the second source names."""
-    place = (at & 3).shl(3)
-    return old & ~(old.like(255).shl(place)) | _byte_of(x).shl(place)
 
 
 def _shifted_bytes(signed: bool) -> Any:
@@ -179,7 +168,6 @@ ROWS = rows(VECTOR_FAMILY, [
     *CUBE,
     ("v_trig_preop_f64", "f64 = f64 b32", _preop),
     ("v_cvt_off_f32_i4", "f32 = b32", lambda x: x.shl(28).sar(28).to_float("float", True) * (1 / 16)),
-    ("v_cvt_pkaccum_u8_f32", "b32 = f32 b32 @b32", _accumulate_byte),
     ("v_ashr_pk_i8_i32", "b16+ = b32 b32 b32", _shifted_bytes(True)),
     ("v_ashr_pk_u8_i32", "b16+ = b32 b32 b32", _shifted_bytes(False)),
 ])

@@ -150,7 +150,7 @@ def test_float_intrinsics(chip: str, type_: str, name: str) -> None:
     ("v_dot2_f32_f16 v1, v2, v3, v4 op_sel:[1,0,0]", "nothing can be selected"),
     ("v_dot2_i32_i16 v1, v2, v3, v4 neg_lo:[1,0,0]", "it takes no neg_lo"),
     ("v_dot2c_f32_f16 v1, v2, v3 neg_lo:[1,0]", "only those of three can be negated"),
-    ("v_dot4_i32_i8 v1, v2, v3, v4 mul:2", "its result is no float"),
+    ("v_dot4_i32_i8 v1, v2, v3, v4 mul:2", "no float that could be scaled"),
 ])
 def test_what_dots_cannot_do(text: str, why: str) -> None:
     with pytest.raises(UnknownInstruction, match="ISA line 6") as caught:

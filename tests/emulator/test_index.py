@@ -9,11 +9,12 @@ import pytest
 
 from flylab.emulator import Program
 from flylab.errors import UnknownInstruction
-from tests.emulator.oracles.device import ROWS, Device
+from tests.emulator.oracles.device import Device
 from tests.emulator.test_dpp import EXECS, state, wide
 from tests.emulator.toolchain import CHIPS, Host, aligned, assembly, compile_for, element, kernel
 
 M0, MODE = 124, 129
+VECTORS = 32  # of a Device, behind which its accumulators lie
 SRC0, SRC1, SRC2, DST = 1, 2, 4, 8
 
 
@@ -68,23 +69,23 @@ def test_wide_packed_and_mask_operands() -> None:
 
 
 def test_beyond_the_registers_a_source_is_v0_and_a_result_is_dropped() -> None:
-    device = indexed("v_add_u32_e32 v60, v61, v5", "v_lshlrev_b64 v[60:61], v5, v[60:61]",
-                     "v_cmp_ne_u32_e32 vcc, v60, v5", "v_add_co_u32_e32 v60, vcc, v61, v5")
+    device = indexed("v_add_u32_e32 v28, v29, v5", "v_lshlrev_b64 v[28:29], v5, v[28:29]",
+                     "v_cmp_ne_u32_e32 vcc, v28, v5", "v_add_co_u32_e32 v28, vcc, v29, v5")
     for index, inside in ((2, True), (3, False), (4, False), (255, False)):
         v, s = state(index)
         s[M0] = index | SRC0 << 12
-        first = v[61 + index] if inside else v[0]
-        assert np.array_equal(device.run(1, v, s)[0][60], first + v[5])
+        first = v[29 + index] if inside else v[0]
+        assert np.array_equal(device.run(1, v, s)[0][28], first + v[5])
         s[M0] = index | DST << 12
         wanted = v.copy()
-        if 60 + index < ROWS:
-            wanted[60 + index] = v[61] + v[5]
+        if 28 + index < VECTORS:
+            wanted[28 + index] = v[29] + v[5]
         assert np.array_equal(device.run(1, v, s)[0], wanted)
         s[M0] = index | (DST | SRC1) << 12
         assert np.array_equal(device.run(2, v, s)[0], v) != inside
         s[M0] = index | DST << 12
         vectors, scalars = device.run(4, v, s)
-        if 60 + index >= ROWS:
+        if 28 + index > VECTORS - 1:
             assert np.array_equal(vectors, v) and np.array_equal(scalars, s)
 
 

@@ -13,7 +13,8 @@ from tests.emulator.oracles.forms import Case
 SPELLED = re.compile(r"v_(pk_)?(max|min|med3|div_fixup)")
 # Of these the ISA says too when a signalling NaN becomes quiet; every other one makes it so.
 CHOOSING = re.compile(r"v_(pk_)?(max|min|med3)")
-_OF_EIGHT_BITS = re.compile(r"v_cvt_(pk_)?f32_(fp8|bf8)$")
+# Of those that are no rows of the table, the ones that give floats.
+_SINGLE = re.compile(r"v_cvt_(pk_)?f32_(fp8|bf8)$|v_dot2c?_f32_")
 _FORMATS = {"16": (np.uint16, 0x7C00, 0x0200), "32": (np.uint32, 0x7F800000, 0x00400000),
             "64": (np.uint64, 0x7FF0000000000000, 0x0008000000000000)}
 Registers = tuple[np.ndarray, np.ndarray]
@@ -22,8 +23,10 @@ Registers = tuple[np.ndarray, np.ndarray]
 def _float_result(case: Case) -> tuple[str, int]:
     """The width of a case's float results, and how many of them lie in v0 and v1; ("", 0) where it has none."""
     row = device_tables()[0].get(case.mnemonic)
-    if _OF_EIGHT_BITS.match(case.mnemonic):
+    if _SINGLE.match(case.mnemonic):
         return "32", 2 if "_pk_" in case.mnemonic else 1
+    if case.mnemonic == "v_pk_fmac_f16":
+        return "16", 2
     if row is None or not row.named_results or row.named_results[0][0] != "f":
         return "", 0
     width = row.named_results[0].rstrip("+db")[1:]

@@ -14,6 +14,7 @@ import numpy as np
 from flylab.emulator.program import device_tables
 from flylab.emulator.state import EXEC, SCC, VCC, WAVE_SIZE
 from flylab.emulator.table import Row
+from tests.emulator.oracles import exact
 from tests.emulator.oracles.executor import Executor
 from tests.emulator.oracles.forms import Case
 from tests.emulator.oracles.pcode_run import Machine
@@ -21,7 +22,10 @@ from tests.emulator.oracles.text import Text, stripped
 
 Names = dict[str, Any]
 # Where the document names the sources of the text otherwise than S0, S1, S2.
-SOURCE_NAMES = {"v_fmamk_f32": ("S0", "SIMM32", "S1"), "v_fmaak_f32": ("S0", "S1", "SIMM32")}
+SOURCE_NAMES = {"v_fmamk_f32": ("S0", "SIMM32", "S1"), "v_fmaak_f32": ("S0", "S1", "SIMM32"),
+                "v_madmk_f16": ("S0", "SIMM16", "S1"), "v_madak_f16": ("S0", "S1", "SIMM16")}
+# A table that the document describes in words: a signed number of four bits over 16.
+OFFSETS = [("f", 32, exact.of_float((n - 16 * (n > 7)) / 16, exact.FORMATS["f", 32])) for n in range(16)]
 
 
 def run(case: Case, chip: str, v: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -43,7 +47,7 @@ def run(case: Case, chip: str, v: np.ndarray, s: np.ndarray) -> tuple[np.ndarray
 
 
 def _state(wave: Executor) -> Names:
-    return {"SCC": ("u", 1, int(wave.s[SCC] != 0)), "VCC": ("u", 64, wave.scalar(VCC, 2)),
+    return {"CVT_OFF_TABLE": OFFSETS, "SCC": ("u", 1, int(wave.s[SCC] != 0)), "VCC": ("u", 64, wave.scalar(VCC, 2)),
             "ROUND_MODE": ("u", 2, 0), "EXEC": ("u", 64, wave.scalar(EXEC, 2)),
             "WAVE_MODE.IEEE": ("u", 1, int(wave.ieee))}
 
@@ -147,12 +151,15 @@ def _special(wave: Executor, text: Text) -> tuple[np.ndarray, np.ndarray, int]:
             "SDWA_SRC0_SEL": ("u", 3, _part(text)), **{f"BYTE{n}": ("u", 3, n) for n in range(4)},
             "WORD1": ("u", 3, 5), "INST.OMOD": ("u", 2, entries >> 6), "INST.ABS": ("u", 3, entries >> 3 & 7),
             "INST.NEG": ("u", 3, entries & 7)}
-        names["D0"] = names["D"] = ("b", 64, sum(int(wave.v[to + n][lane]) << 32 * n for n in range(count)))
+        names["D0"] = names["D"] = ("b", 128, sum(int(wave.v[to + n][lane]) << 32 * n for n in range(count)))
         for n, operand in enumerate(text.operands[1:]):
             place = wave.register(stripped(operand)[0])
             registers = place[2] if place else 1
-            bits = int(wave.source(operand, "b64" if registers == 2 else "b32", WAVE_SIZE).array[lane])
-            names[f"S{n}"] = ("b", 32 * registers, bits & ((1 << max(wide, 32 * registers - 32 + wide)) - 1))
+            if place and place[0] == "v" and registers > 1:
+                bits = sum(int(wave.v[place[1] + m][lane]) << 32 * m for m in range(registers))
+            else:
+                bits = int(wave.source(operand, "b64" if registers == 2 else "b32", WAVE_SIZE).array[lane])
+            names[f"S{n}"] = ("b", 32 * registers, bits & ((1 << 32 * registers - 32 + wide) - 1))
         Machine(names, wave.chip).run(text.mnemonic)
         result = names["D" if text.mnemonic.startswith("v_bitop3") else "D0"][2]
         for n in range(count):

@@ -231,12 +231,13 @@ class Executor:
         with np.errstate(all="ignore"):
             scale = float(text.words.get("mul", 1)) / float(text.words.get("div", 1))
             # In IEEE mode, and where results may be denormal, hardware ignores it; else it makes -0 into 0.
-            if scale != 1 and not self.ieee and not int(self.s[MODE]) >> (5 if integer == "i32" else 7) & 1:
-                x = np.where(x == 0, np.zeros_like(x), x * x.dtype.type(scale))
+            scaled = scale != 1 and not self.ieee and not int(self.s[MODE]) >> (5 if integer == "i32" else 7) & 1
+            x = x * x.dtype.type(scale) if scaled else x
             if "clamp" in text.words:
                 x = np.where(np.isnan(x) & (not self.dx10_clamp), x, np.where(x > 0, np.minimum(x, 1), 0))
             x = (x if x.dtype == DTYPES[float_bits] else quieted(x)).astype(DTYPES[float_bits])
-        return self.flushed(x.view(DTYPES[integer]), integer, 2).astype(np.uint64)
+        bits = self.flushed(x.view(DTYPES[integer]), integer, 2).astype(np.uint64)
+        return np.where(bits == _SIGNS[integer], np.uint64(0), bits) if scaled else bits
 
     def merged(self, text: Text, type_name: str, first: int, bits: np.ndarray) -> np.ndarray:
         """A result of less than a register with what the rest of the register becomes."""

@@ -24,19 +24,21 @@ INLINE_FLOATS = ("0.5", "-1.0", "2.0", "-4.0", "0.15915494")
 LITERALS = ("0x1234", "0x7fff", "0x300")
 SHORT = (*(f"BYTE_{n}" for n in range(4)), "WORD_0", "WORD_1", "DWORD")
 TEXT_ORDER = {"v_fmamk_f32": "v0, v4, 0x40490fdb, v6", "v_fmaak_f32": "v0, v4, v6, 0x40490fdb",
+              "v_madmk_f16": "v0, v4, 0x4248, v6", "v_madak_f16": "v0, v4, v6, 0x4248",
               "v_accvgpr_read_b32": "v0, a0", "v_accvgpr_write_b32": "a0, v4", "v_accvgpr_mov_b32": "a0, a1"}
 # Instructions that the table's row does not say enough of.
 NO_ABSOLUTE = re.compile("v_div_scale")
-NO_SDWA = re.compile(r"v_fmac|v_dot|v_mov_b64|v_accvgpr|v_pk_")
+NO_SDWA = re.compile(r"v_f?mac|v_mad[am]k|v_dot|v_mov_b64|v_accvgpr|v_pk_")
 NO_SCALE = re.compile(r"v_fma_mix|v_pk_")
 NO_HALF_SELECT = re.compile(r"v_(fma|mad|div_fixup)_legacy|v_cvt_")
 TAKES_SIGN = re.compile(r"v_cndmask_b32$|v_pack_b32_f16$")
 # What touches memory, jumps, belongs to matrices or converts by a codec's rules has tests of its own; the last are held
 # against ml_dtypes in test_conversions and test_scaled.
-ELSEWHERE = re.compile(r"v_cvt_(scalef32|sr)_|(global|flat|scratch|buffer|tbuffer|ds|s_load|s_buffer|s_store|s_atomic|"
-                       r"s_scratch|s_dcache|s_cbranch|v_s?mfma)_|s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|"
-                       r"ttracedata|sethalt|setkill|branch|endpgm|barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|"
-                       r"swappc\w*|call\w*)$|v_nop$")
+ELSEWHERE = re.compile(
+    r"v_cvt_(scalef32|sr)_|(global|flat|scratch|buffer|tbuffer|ds|s_load|s_buffer|s_store|s_atomic|s_scratch|s_dcache|"
+    r"s_cbranch|s_atc|v_s?mfmac?)_|s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|"
+    r"sethalt|setkill|branch|endpgm|barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|swappc\w*|call\w*|sendmsg|"
+    r"mem(real)?time|movrel\w*|set_gpr_idx\w*)$|v_(nop|clrexcp|dot2c?_f32_b?f16|pk_fmac_f16|mqsad_u32_u8|permlane\w*)$")
 # The texts of what the decoder knows without a row, with the types of their sources.
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "v_swap_b32": ("v0, v4",),
@@ -48,6 +50,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "v_writelane_b32": ("v0, s4, m0", "v0, s4, 61", "v0, 5, m0"),
     "ds_bpermute_b32": ("v0, v4, v6", "v0, v4, v6 offset:68"),
     "ds_permute_b32": ("v0, v4, v6", "v0, v4, v6 offset:8"),
+    **{f"v_permlane{rows}_swap_b32": ("v0, v4", "v0, v4 bound_ctrl:1") for rows in (16, 32)},
+    **{f"v_dot2_f32_{half}": ("v0, v4, v6, v8", "v0, v4, v6, s8", "v0, v4, v6, v8 neg_lo:[1,0,1] neg_hi:[1,1,0]")
+       for half in ("f16", "bf16")},
+    **{f"v_dot2c_f32_{half}": ("v0, v4, v6", "v0, s4, v6") for half in ("f16", "bf16")},
+    "v_pk_fmac_f16": ("v0, v4, v6",),
+    "v_mqsad_u32_u8": ("v[0:3], v[4:5], v8, v[10:13]",),
     **{f"v_cvt_f32_{kind}": ("v0, v4", "v0, s4") for kind in ("fp8", "bf8")},
     **{f"v_cvt_f32_{kind}_sdwa": ("v0, v4 src0_sel:BYTE_2",) for kind in ("fp8", "bf8")},
     **{f"v_cvt_pk_f32_{kind}": ("v[0:1], v4",) for kind in ("fp8", "bf8")},
@@ -55,7 +63,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     **{f"v_cvt_pk_{kind}_f32": ("v0, v4, v6", "v0, -v4, |v6|", "v0, v4, v6 op_sel:[0,0,1]") for kind in ("fp8", "bf8")},
 }
 # The types of the sources of the templates, where they are not whole numbers of 32 bits.
-TEMPLATE_TYPES = {"v_cvt_pk_fp8_f32": "f32", "v_cvt_pk_bf8_f32": "f32"}
+TEMPLATE_TYPES = {"v_cvt_pk_fp8_f32": ("f32", "f32"), "v_cvt_pk_bf8_f32": ("f32", "f32"),
+                  "v_pk_fmac_f16": ("f16", "f16"),
+                  **{f"v_dot2{c}_f32_{half}": (half, half, "f32") for c in ("", "c") for half in ("f16", "bf16")}}
 
 
 @dataclass(frozen=True)
@@ -84,9 +94,9 @@ def cases(mnemonic: str) -> list[Case]:
     if mnemonic not in TEMPLATES and (mnemonic in others or mnemonic not in table):
         raise KeyError(f"no operands known for mnemonic {mnemonic}")
     if mnemonic in TEMPLATES:
-        types = (TEMPLATE_TYPES.get(mnemonic, "b32"),) * 3
-        half = mnemonic == "v_bitop3_b16"
-        return [Case(f"{name} {operands}", mnemonic, types, plain=not (half and "op_sel" in operands))
+        types = TEMPLATE_TYPES.get(mnemonic, ("b32",) * 3)
+        modified = "op_sel" if mnemonic == "v_bitop3_b16" else "neg_"
+        return [Case(f"{name} {operands}", mnemonic, types, plain=modified not in operands)
                 for name in (mnemonic, f"{mnemonic}_sdwa") for operands in TEMPLATES.get(name, ())]
     row = table[mnemonic]
     makers = {"scalar": _scalar, "packed": _packed, "mixed": _mixed, "vector": _vector}

@@ -238,6 +238,13 @@ def _reversed(x: np.ndarray) -> np.ndarray:
     return np.array([int(f"{int(v):0{wide}b}"[::-1], 2) for v in x], x.dtype)
 
 
+def _funnel(high: np.ndarray, low: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """The upper half of a pair shifted left by an amount modulo the width."""
+    wide = 8 * high.itemsize
+    pairs = zip(high.tolist(), low.tolist(), (amount % high.dtype.type(wide)).tolist(), strict=True)
+    return np.array([((a << wide | b) << n >> wide) % (1 << wide) for a, b, n in pairs], high.dtype)
+
+
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 _FLOAT_CALLS: dict[str, Callable[..., Any]] = {
@@ -245,5 +252,5 @@ _FLOAT_CALLS: dict[str, Callable[..., Any]] = {
     "rint": np.rint, "copysign": np.copysign}
 _SIGNED_CALLS: dict[str, Callable[..., Any]] = {"smin": np.minimum, "smax": np.maximum, "abs": np.abs}
 _INTEGER_CALLS: dict[str, Callable[..., Any]] = {
-    "umin": np.minimum, "umax": np.maximum, "ctpop": np.bitwise_count, "bitreverse": _reversed}
+    "umin": np.minimum, "umax": np.maximum, "fshl": _funnel, "ctpop": np.bitwise_count, "bitreverse": _reversed}
 _SATURATING = ("uadd.sat", "sadd.sat", "usub.sat", "ssub.sat")

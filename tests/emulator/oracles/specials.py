@@ -104,10 +104,78 @@ def _to_eight_bits(kind: str) -> Callable[[Any, Text], None]:
     return run
 
 
+def _dot(half: str, adds_last: bool) -> Callable[[Any, Text], None]:
+    """Two products of halves and a number, each sum rounded; the number is a third source, or the result as it was."""
+
+    def run(wave: Any, text: Text) -> None:
+        target, x, y, *rest = text.operands
+        lists = ("neg_lo", "neg_hi")
+        pairs = [[_half(wave, operand, half, part, bool(text.bit(lists[part], n))) for n, operand in enumerate((x, y))]
+                 for part in range(2)]
+        total = wave.source((rest or [target])[0], "f32", WAVE, negative=bool(text.bit("neg_lo", 2))).array
+        with np.errstate(all="ignore"):
+            low, high = (a * b for a, b in pairs)
+            total = low + high + total if adds_last else total + low + high
+        bits = wave.flushed(total.view(np.uint32), "i32", 2).astype(np.uint64)
+        wave.write(wave.register(target)[1], 1, bits, wave.active)
+
+    return run
+
+
+def _half(wave: Any, operand: str, half: str, part: int, negative: bool) -> np.ndarray:
+    """A half of a source as floats."""
+    if half == "f16":
+        found: np.ndarray = wave.source(operand, "f16", WAVE, f"WORD_{part}", negative).array
+        return found
+    bits = wave.source(operand, "b16", WAVE, f"WORD_{part}", negative).array
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def _packed_onto(wave: Any, text: Text) -> None:
+    wave.run(f"v_pk_fma_f16 {', '.join([*text.operands, text.operands[0]])}")
+
+
+def _sums_of_differences(wave: Any, text: Text) -> None:
+    """v_mqsad: |x - y| over the bytes where y has any, of four windows of x, each onto a number."""
+    target, x, y, totals = (wave.register(operand)[1] for operand in text.operands)
+    found = []
+    window = wave.v[x].astype(np.uint64) | wave.v[x + 1].astype(np.uint64) << np.uint64(32)
+    for n in range(4):
+        total = wave.v[totals + n].astype(np.int64)
+        for byte in range(4):
+            a = (window >> np.uint64(8 * (n + byte)) & np.uint64(255)).astype(np.int64)
+            b = (wave.v[y] >> np.uint32(8 * byte) & np.uint32(255)).astype(np.int64)
+            total = total + np.where(b == 0, 0, np.abs(a - b))
+        found.append(total.astype(np.uint64) & np.uint64(0xFFFFFFFF))
+    for n, bits in enumerate(found):
+        wave.write(target + n, 1, bits, wave.active)
+
+
+def _swap_rows(rows: int) -> Callable[[Any, Text], None]:
+    """The odd rows of the first register against the even rows of the second, where both lanes are active."""
+
+    def run(wave: Any, text: Text) -> None:
+        first, second = (wave.register(operand)[1] for operand in text.operands)
+        before, active = wave.v.copy(), wave.active
+        for lane in np.flatnonzero(active):
+            other = lane ^ rows
+            to, of = (first, second) if lane & rows else (second, first)
+            if active[other]:
+                wave.v[to][lane] = before[of][other]
+            elif "bound_ctrl" in text.words:
+                wave.v[to][lane] = 0
+
+    return run
+
+
 SPECIAL: dict[str, Callable[[Any, Text], None]] = {
     "v_swap_b32": _swap, "v_pk_mov_b32": _move_pair, "v_bitop3_b32": _bitwise("b32"), "v_bitop3_b16": _bitwise("b16"),
     "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane,
     "ds_bpermute_b32": _permute(True), "ds_permute_b32": _permute(False),
+    "v_dot2_f32_f16": _dot("f16", False), "v_dot2c_f32_f16": _dot("f16", False),
+    "v_dot2_f32_bf16": _dot("bf16", True), "v_dot2c_f32_bf16": _dot("bf16", False),
+    "v_pk_fmac_f16": _packed_onto, "v_mqsad_u32_u8": _sums_of_differences,
+    "v_permlane16_swap_b32": _swap_rows(16), "v_permlane32_swap_b32": _swap_rows(32),
     "v_cvt_f32_fp8": _from_eight_bits("fp", 1), "v_cvt_f32_bf8": _from_eight_bits("bf", 1),
     "v_cvt_pk_f32_fp8": _from_eight_bits("fp", 2), "v_cvt_pk_f32_bf8": _from_eight_bits("bf", 2),
     "v_cvt_pk_fp8_f32": _to_eight_bits("fp"), "v_cvt_pk_bf8_f32": _to_eight_bits("bf"),

@@ -13,7 +13,7 @@ from tests.emulator.snippets import values
 
 # How the values of an operand type are drawn: the type of snippets.values, and how many fill a lane's registers.
 DRAWN = {"b16": ("i16", 2), "b32": ("i32", 1), "b64": ("i64", 1), "f16": ("half", 2), "f16b": ("half", 2),
-         "f16d": ("half", 2), "f32": ("float", 1), "f64": ("double", 1)}
+         "f16d": ("half", 2), "bf16": ("bfloat", 2), "f32": ("float", 1), "f64": ("double", 1)}
 QUIET_BIT = {"half": 1 << 9, "float": 1 << 22, "double": 1 << 51}
 NAN = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}
 
@@ -35,7 +35,7 @@ def initial(case: Case, round_: int, mode: int) -> tuple[np.ndarray, np.ndarray]
     random = np.random.default_rng(seed)
     v = random.integers(0, 1 << 32, (ROWS, WAVE_SIZE), dtype=np.uint32)
     s = random.integers(0, 1 << 32, SGPR_COUNT, dtype=np.uint32)
-    packed = case.mnemonic.startswith("v_pk_")
+    packed = case.mnemonic.startswith("v_pk_") and case.types[0][1:3] != "16"
     for n, type_name in enumerate(case.types):
         if type_name == "mask":
             continue
