@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from flylab.emulator.float_mode import Mode, apply
 from flylab.emulator.ir import Builder, Value, width
+from flylab.emulator.lanes import Moved, move
 from flylab.emulator.rounding import Rounding
-from flylab.emulator.state import EXEC, RECORD_BYTES, ROW_BYTES, SCC, VCC, WAVE_SIZE, slot_offset
+from flylab.emulator.state import EXEC, M0, RECORD_BYTES, ROW_BYTES, SCC, VCC, WAVE_SIZE, Worker, slot_offset
 from flylab.emulator.table import PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row, Type
 
 HANDLER = "i32 @(ptr %r, ptr %v, ptr %s, ptr %w)"
@@ -25,7 +26,8 @@ LONG = 60
 class Source(NamedTuple):
     """A source as the handler sees it: where it comes from, the record's slot, modifiers.
 
-    `select` is how much of the register is taken: "" for all, else BYTE_0 ... BYTE_3, WORD_0, WORD_1.
+    `select` is how much of the register is taken: "" for all, else BYTE_0 ... BYTE_3, WORD_0, WORD_1. `control` is
+    which lane each lane reads, in the words of DPP: "" for its own.
     """
 
     kind: str
@@ -34,14 +36,21 @@ class Source(NamedTuple):
     absolute: bool = False
     sign_extend: bool = False
     select: str = ""
+    control: str = ""
 
     def __str__(self) -> str:
-        return self.kind + "-" * self.negative + "|" * self.absolute + "x" * self.sign_extend + self.select
+        marks = "-" * self.negative + "|" * self.absolute + "x" * self.sign_extend
+        return f"{self.kind}{marks}{self.select}{self.control}"
 
 
 @dataclass(frozen=True)
 class Form:
-    """What makes one handler of a row: the kinds of its operands and its modifiers; `key` names it."""
+    """What makes one handler of a row: the kinds of its operands and its modifiers; `key` names it.
+
+    `lanes` are those that DPP's masks let through, `zero_fill` its `bound_ctrl`: a lane whose source is none or is
+    inactive reads 0, where else it takes no part. `index_limit` is the slot with the end of the vector registers
+    where the instruction's are numbered relative to M0 (VGPR indexing), else -1.
+    """
 
     row: Row
     results: tuple[int, ...]
@@ -51,6 +60,9 @@ class Form:
     select: str = ""
     unused: str = ""
     mode: Mode = Mode()
+    lanes: int = (1 << WAVE_SIZE) - 1
+    zero_fill: bool = False
+    index_limit: int = -1
 
     @property
     def key(self) -> str:
@@ -58,13 +70,13 @@ class Form:
         mode = self.mode if self.row.uses_floats or self.row.clamped else ""
         sources = " ".join(f"{s}@{s.slot}" for s in self.sources)
         kind = f"{self.row.mnemonic} {self.row.sources}"
-        return f"{kind} {self.results} {sources} {self.clamp} {self.scale} {self.select} {self.unused} {mode}"
+        places = f"{self.lanes:x} {self.zero_fill} {self.index_limit}"
+        return f"{kind} {self.results} {sources} {self.clamp} {self.scale} {self.select} {self.unused} {mode} {places}"
 
 
 def next_record(b: Builder) -> None:
     """The end of a handler: on to the next instruction's."""
-    b.do(f"%next = getelementptr i8, ptr %r, i64 {RECORD_BYTES}")
-    tail_call(b, "%next")
+    tail_call(b, b.at("%r", RECORD_BYTES))
 
 
 def tail_call(b: Builder, record: str) -> None:
@@ -247,18 +259,32 @@ class _Vector(_Handler):
         self.lanes = lanes
         self.loop = lanes < WAVE_SIZE
         self.chunk = Value(self.b, "%chunk", "i64")
+        self.places: dict[int, Value] = {}
+        """By slot: where a vector register is, if not where the slot says."""
+        self.moved: Moved = {}
+
+    def whole_row(self, record_slot: int, register: int = 0) -> str:
+        """The pointer to a vector register."""
+        place = self.places.get(record_slot) or slot(self.b, record_slot)
+        return self.b.at(self.b.at("%v", place), ROW_BYTES * register)
 
     def row(self, record_slot: int, register: int = 0) -> str:
         """The pointer to this step's lanes of a vector register."""
-        row = self.b.at(self.b.at("%v", slot(self.b, record_slot)), ROW_BYTES * register)
+        row = self.whole_row(record_slot, register)
         return self.b.at(row, self.chunk.shl(2)) if self.loop else row
 
+    def part(self, record_slot: int, register: int) -> Value:
+        """This step's lanes of a vector register, or of what DPP made of it."""
+        if (record_slot, register) not in self.moved:
+            return self.b.load(self.row(record_slot, register), "i32", self.lanes, 64)
+        if not self.loop:
+            return self.moved[record_slot, register]
+        place = Worker.addresses.offset + ROW_BYTES * list(self.moved).index((record_slot, register))
+        return self.b.load(self.b.at(self.b.at("%w", place), self.chunk.shl(2)), "i32", self.lanes)
+
     def load(self, record_slot: int, registers: int) -> Value:
-        low = self.b.load(self.row(record_slot), "i32", self.lanes, 64)
-        if registers == 1:
-            return low
-        high = self.b.load(self.row(record_slot, 1), "i32", self.lanes, 64)
-        return low.to("i64") | high.to("i64").shl(32)
+        low = self.part(record_slot, 0)
+        return low if registers == 1 else low.to("i64") | self.part(record_slot, 1).to("i64").shl(32)
 
     def raw(self, source: Source, registers: int) -> Value:
         return self.load(source.slot, registers) if source.kind == "v" else super().raw(source, registers)
@@ -292,12 +318,18 @@ class _Vector(_Handler):
         masks = [t for t in row.results if t in ("mask", ".exec", ".vcc")]
         b.do(f"%exec = load i64, ptr {b.at('%s', 4 * EXEC)}, align 4")
         exec_ = Value(b, "%exec", "i64")
+        if self.form.index_limit >= 0:
+            self.place_registers()
+        if any(source.control for source in self.form.sources):
+            exec_ = self.move_lanes(exec_)
         if self.loop:
+            b.jump("before")
+            b.label("before")
             b.jump("step")
             b.label("step")
-            b.do("%chunk = phi i64 [ 0, %entry ], [ %chunk_next, %step ]")
+            b.do("%chunk = phi i64 [ 0, %before ], [ %chunk_next, %step ]")
             for n in range(len(masks)):
-                b.do(f"%mask{n} = phi i64 [ 0, %entry ], [ %mask_next{n}, %step ]")
+                b.do(f"%mask{n} = phi i64 [ 0, %before ], [ %mask_next{n}, %step ]")
         vectors, found = self.results()
         self.store(vectors, exec_)
         if self.loop:
@@ -308,6 +340,46 @@ class _Vector(_Handler):
             b.store(bits & exec_, b.at("%s", place))
         next_record(b)
         return b.function(name, HANDLER)
+
+    def types(self) -> list[tuple[Source, Type]]:
+        """The sources that the text names, with their types; a packed form has them twice."""
+        named = self.form.row.named_sources
+        return [(source, TYPES[named[n % len(named)]]) for n, source in enumerate(self.form.sources)]
+
+    def place_registers(self) -> None:
+        """VGPR indexing: M0 has an index, and a bit for each operand that it counts for.
+
+        Beyond the wave's registers a source is v0, and an instruction whose result is there does nothing.
+        Source: CDNA3 ISA, "VGPR indexing" and "Out-of-range behavior".
+        """
+        b, row = self.b, self.form.row
+        state = b.load(b.at("%s", 4 * M0), "i32")
+        limit = slot(b, self.form.index_limit)
+
+        def placed(record_slot: int, bit: int, registers: int) -> tuple[Value, Value]:
+            moved = (state.shr(12 + bit) & 1).cmp("ne", 0).select((state & 0xFF).shl(8), 0)
+            place = slot(b, record_slot) + moved
+            return place, (place + ROW_BYTES * registers).cmp("ugt", limit)
+
+        for n, (source, type_) in enumerate(self.types()):
+            if source.kind == "v":
+                place, outside = placed(source.slot, n % len(row.named_sources), type_.registers)
+                self.places[source.slot] = outside.select(0, place)
+        for record_slot, name in zip(self.form.results, row.named_results, strict=True):
+            if name != "mask":
+                self.places[record_slot], outside = placed(record_slot, 3, TYPES[name].registers)
+                with b.when(outside):
+                    next_record(b)
+                    b.label(b.fresh("unreached"))
+
+    def move_lanes(self, exec_: Value) -> Value:
+        """DPP: the sources that lanes read of others, kept in the worker's scratch for a loop; who takes part."""
+        b, form = self.b, self.form
+        self.moved, exec_ = move(b, self.types(), self.whole_row, exec_, form.lanes, form.zero_fill)
+        if self.loop:
+            for n, value in enumerate(self.moved.values()):
+                b.store(value, b.at("%w", Worker.addresses.offset + ROW_BYTES * n))
+        return exec_
 
     def results(self) -> tuple[list[tuple[int, Type, Value]], list[tuple[Value | int, Value]]]:
         """The vector results (slot, type, bits) and the mask results (place, bits)."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from flylab.codegen.encoding import integer
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.state import MODE
@@ -19,8 +20,11 @@ from flylab.errors import UnknownInstruction
 
 # A field of a `Mode` that is read from the register when the wave runs.
 DYNAMIC = -1
-HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
-MODE_NAMES = ("HW_REG_MODE", "1")
+MODE_ID, HW_ID, XCC_ID = 1, 4, 20
+HARDWARE_REGISTERS = {"HW_REG_MODE": MODE_ID, "HW_REG_STATUS": 2, "HW_REG_TRAPSTS": 3, "HW_REG_HW_ID": HW_ID,
+                      "HW_REG_GPR_ALLOC": 5, "HW_REG_LDS_ALLOC": 6, "HW_REG_IB_STS": 7, "HW_REG_SH_MEM_BASES": 15,
+                      "HW_REG_XCC_ID": XCC_ID}
+_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
 
 
 class Field(NamedTuple):
@@ -95,16 +99,29 @@ class Mode(NamedTuple):
         return (value & bit).cmp("ne", 0) if isinstance(value, Value) else bool(value & bit)
 
 
+def register_field(text: str) -> tuple[int, int, int] | None:
+    """The hardware register that an operand names, the first bit and the size of its field; None where it names none.
+
+    >>> register_field("hwreg(HW_REG_MODE, 4, 2)"), register_field("hwreg(20)"), register_field("0x1801")
+    ((1, 4, 2), (20, 0, 32), (1, 0, 4))
+    """
+    found, code = _HWREG.fullmatch(text), integer(text)
+    if found:
+        number = HARDWARE_REGISTERS.get(found[1], integer(found[1]))
+        return None if number is None else (number, int(found[2] or 0), int(found[3] or 32))
+    if code is None or not 0 <= code < 1 << 16:
+        return None
+    return code & 63, code >> 6 & 31, (code >> 11) + 1
+
+
 def mode_field(text: str) -> tuple[int, int] | None:
     """The first bit and the size of the field of MODE that an operand names, or None where it names another register.
 
     >>> mode_field("hwreg(HW_REG_MODE, 4, 2)"), mode_field("hwreg(HW_REG_MODE)"), mode_field("hwreg(HW_REG_STATUS)")
     ((4, 2), (0, 32), None)
     """
-    found = HWREG.fullmatch(text)
-    if found is None or found[1] not in MODE_NAMES:
-        return None
-    return int(found[2] or 0), int(found[3] or 32)
+    found = register_field(text)
+    return found[1:] if found and found[0] == MODE_ID else None
 
 
 def initial_mode(kernel: IsaKernel) -> int:

@@ -9,7 +9,7 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
-from flylab.emulator.float_mode import KNOWN_BITS, mode_field
+from flylab.emulator.float_mode import KNOWN_BITS, MODE_ID
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import (
     CONSTANT,
@@ -21,6 +21,7 @@ from flylab.emulator.operands import (
     operands_of,
     parse_operand,
 )
+from flylab.emulator.ops_hardware import hardware_field
 from flylab.emulator.state import (
     BARRIER,
     END,
@@ -44,7 +45,7 @@ Decode = Callable[[Decoder, Instruction], Coded]
 NO_EFFECT = (
     "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
     "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
-    "buffer_inv", "v_nop", "ds_nop")
+    "buffer_inv", "v_nop", "v_clrexcp", "ds_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
     "s_branch": None,
@@ -52,6 +53,8 @@ CONDITIONS = {
     "s_cbranch_vccz": (VCC, "i64", "eq"), "s_cbranch_vccnz": (VCC, "i64", "ne"),
     "s_cbranch_execz": (EXEC, "i64", "eq"), "s_cbranch_execnz": (EXEC, "i64", "ne"),
 }
+# Jumps that a debugger turns on: there is none, so they are never taken.
+NEVER_TAKEN = tuple(f"s_cbranch_cdbg{which}" for which in ("sys", "user", "sys_or_user", "sys_and_user"))
 
 
 def _no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -104,10 +107,13 @@ def write_past_end(name: str) -> str:
 
 
 def _jump(decoder: Decoder, instruction: Instruction) -> Coded:
-    coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
     if len(instruction.operands) != 1:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes the label of its target")
-    coded.slot(decoder.target(instruction.operands[0], instruction))
+    distance = decoder.target(instruction.operands[0], instruction)
+    if instruction.mnemonic in NEVER_TAKEN:
+        return _no_effect(decoder, instruction)
+    coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
+    coded.slot(distance)
     return coded
 
 
@@ -151,28 +157,71 @@ def _get_address(decoder: Decoder, instruction: Instruction) -> Coded:
 
 def _write_get_address(name: str) -> str:
     b = Builder()
-    b.store(b.let(f"ptrtoint ptr {b.at('%r', RECORD_BYTES)} to i64", "i64"), b.at("%s", slot(b, 0)))
+    b.store(_following(b), b.at("%s", slot(b, 0)))
     next_record(b)
     return b.function(name, HANDLER)
 
 
+def _send(decoder: Decoder, instruction: Instruction) -> Coded:
+    """s_sendmsg: an interrupt reaches nobody, since nothing waits for one here; other messages are not for kernels."""
+    if (*instruction.operands, *instruction.modifiers) not in (("sendmsg(MSG_INTERRUPT)",), ("1",), ("0x1",)):
+        raise OperandError("of the messages the software device takes MSG_INTERRUPT only; the others are for graphics "
+                           "and trap handlers")
+    return _no_effect(decoder, instruction)
+
+
 def _set_address(decoder: Decoder, instruction: Instruction) -> Coded:
     """s_setpc: a jump to an address that s_getpc and additions have made."""
-    (source,) = operands_of(instruction, 1)
-    coded = Coded("setpc", _write_set_address)
+    return _to_address(decoder, *operands_of(instruction, 1))
+
+
+def _swap_address(decoder: Decoder, instruction: Instruction) -> Coded:
+    """s_swappc: such a jump, with the address of the next instruction in the result."""
+    result, source = operands_of(instruction, 2)
+    return _to_address(decoder, source, result)
+
+
+def _to_address(decoder: Decoder, source: Operand, result: Operand | None = None) -> Coded:
+    coded = Coded(f"setpc {result is not None}", partial(_write_to_address, keeps=result is not None))
     coded.slot(decoder.registers.offset(source, 2, SCALAR))
     coded.slot(len(decoder.kernel.instructions) * RECORD_BYTES)
+    coded.slot(decoder.registers.offset(result, 2, SCALAR) if result else 0)
     return coded
 
 
-def _write_set_address(name: str) -> str:
+def _write_to_address(name: str, keeps: bool) -> str:
     b = Builder()
     first = b.let(f"ptrtoint ptr {b.field('%w', Worker, 'records').name} to i64", "i64")
     distance = b.load(b.at("%s", slot(b, 0)), "i64") - first
     wrong = distance.cmp("ugt", slot(b, 1).to("i64")) | (distance & (RECORD_BYTES - 1)).cmp("ne", 0)
     with b.when(wrong):
         fault(b, NOWHERE, 0, 0, 0)
+    if keeps:
+        b.store(_following(b), b.at("%s", slot(b, 2)))
     _go(b, b.at(b.field("%w", Worker, "records").name, distance))
+    return b.function(name, HANDLER)
+
+
+def _following(b: Builder) -> Value:
+    """The address of the next instruction's record."""
+    return b.let(f"ptrtoint ptr {b.at('%r', RECORD_BYTES)} to i64", "i64")
+
+
+def _call(decoder: Decoder, instruction: Instruction) -> Coded:
+    """s_call: a jump to a label, with the address of the next instruction in the result."""
+    if len(instruction.operands) != 2:
+        raise OperandError(f"it has {len(instruction.operands)} operands, and takes a result and a label")
+    result = parse_operand(instruction.operands[0])
+    coded = Coded("call", _write_call)
+    coded.slot(decoder.target(instruction.operands[1], instruction))
+    coded.slot(decoder.registers.offset(result, 2, SCALAR))
+    return coded
+
+
+def _write_call(name: str) -> str:
+    b = Builder()
+    b.store(_following(b), b.at("%s", slot(b, 1)))
+    _take(b)
     return b.function(name, HANDLER)
 
 
@@ -181,7 +230,9 @@ def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
 
     The others (exceptions, debugging, indexing) can only be written 0, by a constant.
     """
-    first, size, value = _mode_operands(instruction, 0)
+    number, first, size, value = hardware_field(instruction, 0)
+    if number != MODE_ID:
+        raise OperandError("of the hardware registers MODE only can be written")
     field = ((1 << size) - 1) << first
     coded = Coded(f"setreg {value.kind}", partial(_write_setreg, kind=value.kind))
     place = decoder.registers.scalar(value)
@@ -195,40 +246,11 @@ def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
     return coded
 
 
-def _mode_operands(instruction: Instruction, place: int) -> tuple[int, int, Operand]:
-    """The first bit and the size of the field of MODE that operand `place` names, and the other operand."""
-    if len(instruction.operands) != 2:
-        raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
-    found = mode_field(instruction.operands[place])
-    if found is None:
-        raise OperandError("of the hardware registers the software device has MODE only")
-    first, size = found
-    if size < 1 or first + size > 32:
-        raise OperandError(f"a register has no {size} bits from bit {first} up")
-    return first, size, parse_operand(instruction.operands[1 - place])
-
-
 def _write_setreg(name: str, kind: str) -> str:
     b = Builder()
     value = slot(b, 0) if kind == CONSTANT else b.load(b.at("%s", slot(b, 0)), "i32")
     field, place = slot(b, 2), b.at("%s", 4 * MODE)
     b.store(b.load(place, "i32") & ~field | value.shl(slot(b, 1)) & field, place)
-    next_record(b)
-    return b.function(name, HANDLER)
-
-
-def _getreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    first, size, result = _mode_operands(instruction, 1)
-    coded = Coded("getreg", _write_getreg)
-    coded.slot(decoder.registers.offset(result, 1, SCALAR))
-    coded.slot(first)
-    coded.slot((1 << size) - 1)
-    return coded
-
-
-def _write_getreg(name: str) -> str:
-    b = Builder()
-    b.store(b.load(b.at("%s", 4 * MODE), "i32").shr(slot(b, 1)) & slot(b, 2), b.at("%s", slot(b, 0)))
     next_record(b)
     return b.function(name, HANDLER)
 
@@ -283,7 +305,8 @@ def _write_write_lane(name: str, kind: str, lane_kind: str) -> str:
 DECODERS: dict[str, Decode] = {
     **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
-    "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg, "s_getreg_b32": _getreg,
-    "s_getpc_b64": _get_address, "s_setpc_b64": _set_address,
+    "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg,
+    "s_getpc_b64": _get_address, "s_setpc_b64": _set_address, "s_swappc_b64": _swap_address, "s_call_b64": _call,
+    **dict.fromkeys(NEVER_TAKEN, _jump), "s_sendmsg": _send,
     "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane_of,
 }

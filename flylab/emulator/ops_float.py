@@ -38,6 +38,11 @@ def fma(x: Value, y: Value, z: Value) -> Value:
     return x.call("fma", y, z)
 
 
+def multiply_add(x: Value, y: Value, z: Value) -> Value:
+    """x * y + z of halves, rounded after the product and after the sum."""
+    return (x * y).to("half").to("float") + z
+
+
 def _comparisons() -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for bits in FLOATS:
@@ -115,6 +120,9 @@ ARITHMETIC = [
     *_for_each("v_fmac_f{}", ("32", "64"), "f{} = f{} f{} @f{}", fma),
     ("v_fma_f16", "f16d+ = f16d f16d f16d", fma),
     ("v_fma_legacy_f16", "f16d = f16d f16d f16d", fma),
+    ("v_mad_f16", "f16+ = f16 f16 f16", multiply_add),
+    ("v_mad_legacy_f16 v_madmk_f16 v_madak_f16", "f16 = f16 f16 f16", multiply_add),
+    ("v_mac_f16", "f16 = f16 f16 @f16", multiply_add),
     *_extremes("v_max_f{}", FLOATS, 2, extreme(True)),
     *_extremes("v_min_f{}", FLOATS, 2, extreme(False)),
     *_extremes("v_max3_f{}", ("16", "32"), 3, three(extreme(True))),
@@ -143,6 +151,8 @@ ELEMENTARY = [
         ("log", ("16", "32"), elementary.log2), ("sin", ("16", "32"), elementary.sine),
         ("cos", ("16", "32"), elementary.cosine))
       for row in _for_each(f"v_{name}_f{{}}", bits, "f{} = f{}", elementary.precise(f))),
+    ("v_exp_legacy_f32", "f32 = f32", elementary.precise(elementary.exp2)),
+    ("v_log_legacy_f32", "f32 = f32", elementary.precise(elementary.log2)),
     ("v_rcp_iflag_f32", "f32 = f32", elementary.precise(elementary.reciprocal)),
     *_for_each("v_div_scale_f{}", ("32", "64"), "f{} mask = f{} f{} f{}", div_scale),
     *_for_each("v_div_fmas_f{}", ("32", "64"), "f{} = f{} f{} f{} .vcc", div_fmas),
@@ -176,8 +186,11 @@ CONVERSIONS = [
     ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16"))),
     ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16", TOWARD_ZERO))),
     ("v_cvt_pk_u8_f32", "b32 = f32 b32 b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
-    ("v_cvt_pknorm_i16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, True))),
-    ("v_cvt_pknorm_u16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, False))),
+    ("v_cvt_pkaccum_u8_f32", "b32 = f32 b32 @b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
+    *_for_each("v_cvt_pknorm_i16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, True))),
+    *_for_each("v_cvt_pknorm_u16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, False))),
+    ("v_cvt_norm_i16_f16", "b16 = f16", lambda x: _normal_16(x, True).to("i16")),
+    ("v_cvt_norm_u16_f16", "b16 = f16", lambda x: _normal_16(x, False).to("i16")),
     ("v_cvt_pk_i16_i32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, True))),
     ("v_cvt_pk_u16_u32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, False))),
 ]

@@ -242,7 +242,7 @@ def test_an_unknown_instruction_is_named() -> None:
     ("buffer_load_dword v0, v1, s[4:7], 0 idxen", "the modifier 'idxen'"),
     ("s_branch .Lnowhere", "no label .Lnowhere"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 12, 2), 1", "only the rounding, denormal,"),
-    ("s_getreg_b32 s0, hwreg(HW_REG_HW_ID)", "MODE only"),
+    ("s_getreg_b32 s0, hwreg(HW_REG_TRAPSTS)", "MODE, HW_ID and XCC_ID only"),
     ("v_add_f32_e32 s0, v1, v2", "a scalar register stands where it takes a vector register"),
     ("v_add_f64 v[0:1], v[2:3], v4", "1 registers where the instruction takes 2"),
 ])

@@ -28,15 +28,15 @@ TEXT_ORDER = {"v_fmamk_f32": "v0, v4, 0x40490fdb, v6", "v_fmaak_f32": "v0, v4, v
               "v_accvgpr_read_b32": "v0, a0", "v_accvgpr_write_b32": "a0, v4", "v_accvgpr_mov_b32": "a0, a1"}
 # Instructions that the table's row does not say enough of.
 NO_ABSOLUTE = re.compile("v_div_scale")
-NO_SDWA = re.compile(r"v_fmac|v_mac|v_dot|v_mov_b64|v_accvgpr|v_pk_")
+NO_SDWA = re.compile(r"v_f?mac|v_mad[am]k|v_dot|v_mov_b64|v_accvgpr|v_pk_")
 NO_SCALE = re.compile(r"v_fma_mix|v_pk_")
 NO_HALF_SELECT = re.compile(r"v_(fma|mad|div_fixup)_legacy|v_cvt_")
 TAKES_SIGN = re.compile(r"v_cndmask_b32$|v_pack_b32_f16$")
 # What touches memory, jumps, belongs to matrices or converts by a codec's rules has tests of its own; the last are held
 # against ml_dtypes in test_conversions and test_scaled.
 ELSEWHERE = re.compile(
-    r"v_cvt_(scalef32|sr)_|v_s?mfma|v_(nop|clrexcp)$|s_sendmsg|s_(set_gpr_idx|movrel|cbranch_)\w*$|(global|flat|scratch|buffer|tbuffer|ds)_|"
-    r"s_(load|buffer|store|atomic|scratch|dcache)_|"
+    r"v_cvt_(scalef32|sr)_|v_s?mfma|v_(nop|clrexcp)$|(global|flat|scratch|buffer|tbuffer|ds)_|"
+    r"s_(load|buffer|store|atomic|scratch|dcache|cbranch|set_gpr_idx|movrel|sendmsg)|"
     r"s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|sethalt|setkill|branch|endpgm|"
     r"barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|swappc\w*|call\w*)$")
 # The texts of what the decoder knows without a row, with the types of their sources.
