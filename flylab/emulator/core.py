@@ -66,6 +66,7 @@ def _count(b: Builder, name: str) -> None:
 def _group(b: Builder, launch: str, group: Value, finished: str) -> None:
     """Runs one workgroup: rounds over its waves; when none is ready, those at the barrier go on."""
     b.set_field("%w", Worker, "used", 0)
+    b.set_field("%w", Worker, "group_count", b.field("%w", Worker, "count"))
     _fill_lds(b)
     _set_states(b, launch, None, READY)
     with b.forever() as (_, group_done):

@@ -42,6 +42,8 @@ _DISTANCE = re.compile(r"\(([\w.$@]+)-([\w.$@]+)\)(&4294967295|>>32)")
 _WORDS = {SCALAR: "a scalar register", VECTOR: "a vector register", CONSTANT: "a constant", OFF: "'off'"}
 # What an encoding can name of each file.
 _VECTOR_NUMBERS = 256
+# The largest alignment an access of private memory can want of the host.
+PRIVATE_ALIGNMENT = 16
 
 
 class Slots(list[int]):
@@ -83,7 +85,7 @@ class Coded:
 class Registers:
     """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory.
 
-    `private_bytes` is what each lane has of private memory.
+    `private_bytes` is what each lane has of private memory, `private_stride` how far it is from lane to lane.
     """
 
     def __init__(self, kernel: IsaKernel):
@@ -93,6 +95,7 @@ class Registers:
         self.rows = max(-(-total // granule) * granule, granule)
         self.accumulators = descriptor.get("accum_offset", self.rows)
         self.private_bytes = kernel.scratch_bytes
+        self.private_stride = -(-self.private_bytes // PRIVATE_ALIGNMENT) * PRIVATE_ALIGNMENT
 
     @property
     def end_of_vectors(self) -> int:
@@ -102,7 +105,7 @@ class Registers:
     @property
     def wave_bytes(self) -> int:
         """The memory of a wave: the rows of its vector registers, then the private memory of its lanes."""
-        return self.rows * ROW_BYTES + WAVE_SIZE * self.private_bytes
+        return self.rows * ROW_BYTES + WAVE_SIZE * self.private_stride
 
     def offset(self, operand: Operand, registers: int, *files: str) -> int:
         """The byte offset in its file of a register without source modifiers.
@@ -353,10 +356,8 @@ class Modifiers:
         lists = {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"}
         if self.lists.keys() - lists:
             raise OperandError(f"it takes no {' nor '.join(sorted(self.lists.keys() - lists))}")
-        if self.clamp and not row.clamped and not row.clamps_floats:
-            raise OperandError("what 'clamp' does to its result is not known")
-        if self.scale != 1.0 and not row.clamps_floats:
-            raise OperandError("its result is no float that could be scaled")
+        if not row.clamps_floats and (self.scale != 1.0 or self.clamp and not row.clamped):
+            raise OperandError("its result is no float that could be scaled or clamped")
 
     def bit(self, name: str, n: int, default: int = 0) -> bool:
         """Entry `n` of a list such as `op_sel:[0,1]`."""

@@ -7,12 +7,11 @@ and their traps are not modelled: a kernel that asks for one is refused.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from flylab.codegen.encoding import integer
 from flylab.codegen.isa import IsaKernel
+from flylab.emulator.hwreg import MODE_ID, hardware_field
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.state import MODE
 from flylab.emulator.table import TYPES, Row
@@ -20,11 +19,6 @@ from flylab.errors import UnknownInstruction
 
 # A field of a `Mode` that is read from the register when the wave runs.
 DYNAMIC = -1
-MODE_ID, HW_ID, XCC_ID = 1, 4, 20
-HARDWARE_REGISTERS = {"HW_REG_MODE": MODE_ID, "HW_REG_STATUS": 2, "HW_REG_TRAPSTS": 3, "HW_REG_HW_ID": HW_ID,
-                      "HW_REG_GPR_ALLOC": 5, "HW_REG_LDS_ALLOC": 6, "HW_REG_IB_STS": 7, "HW_REG_SH_MEM_BASES": 15,
-                      "HW_REG_XCC_ID": XCC_ID}
-_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
 
 
 class Field(NamedTuple):
@@ -80,10 +74,11 @@ class Mode(NamedTuple):
         written = 0
         for instruction in kernel.instructions:
             if instruction.mnemonic.startswith("s_setreg") and instruction.operands:
-                found = mode_field(instruction.operands[0])
-                written |= ((1 << found[1]) - 1) << found[0] if found else 0
-        return cls(**{name: DYNAMIC if field.mask & written else kernel.descriptor.get(field.setting, field.default)
-                      for name, field in FIELDS.items()})
+                field = hardware_field(instruction.operands[0])
+                if field and field.register == MODE_ID:
+                    written |= ((1 << field.size) - 1) << field.first
+        return cls(**{name: DYNAMIC if known.mask & written else kernel.descriptor.get(known.setting, known.default)
+                      for name, known in FIELDS.items()})
 
     def bits(self, b: Builder, name: str) -> int | Value:
         """A field's value: a number, or in a kernel that changes it an i32 read from the register."""
@@ -97,31 +92,6 @@ class Mode(NamedTuple):
         """Whether a bit of a field is set: known, or an i1."""
         value = self.bits(b, name)
         return (value & bit).cmp("ne", 0) if isinstance(value, Value) else bool(value & bit)
-
-
-def register_field(text: str) -> tuple[int, int, int] | None:
-    """The hardware register that an operand names, the first bit and the size of its field; None where it names none.
-
-    >>> register_field("hwreg(HW_REG_MODE, 4, 2)"), register_field("hwreg(20)"), register_field("0x1801")
-    ((1, 4, 2), (20, 0, 32), (1, 0, 4))
-    """
-    found, code = _HWREG.fullmatch(text), integer(text)
-    if found:
-        number = HARDWARE_REGISTERS.get(found[1], integer(found[1]))
-        return None if number is None else (number, int(found[2] or 0), int(found[3] or 32))
-    if code is None or not 0 <= code < 1 << 16:
-        return None
-    return code & 63, code >> 6 & 31, (code >> 11) + 1
-
-
-def mode_field(text: str) -> tuple[int, int] | None:
-    """The first bit and the size of the field of MODE that an operand names, or None where it names another register.
-
-    >>> mode_field("hwreg(HW_REG_MODE, 4, 2)"), mode_field("hwreg(HW_REG_MODE)"), mode_field("hwreg(HW_REG_STATUS)")
-    ((4, 2), (0, 32), None)
-    """
-    found = register_field(text)
-    return found[1:] if found and found[0] == MODE_ID else None
 
 
 def initial_mode(kernel: IsaKernel) -> int:

@@ -346,6 +346,10 @@ class Builder:
         """A loop over the numbers of the set bits of an i64, lowest first."""
         return _SetBits(self, mask)
 
+    def repeat(self, count: int, *carried: Value) -> Repeat:
+        """A loop of `count` rounds, at least one, which carries values from one round to the next."""
+        return Repeat(self, count, carried)
+
     def function(self, name: str, signature: str) -> str:
         """The whole module: declarations and one function of these lines."""
         head = f"define {signature.replace('@', '@' + name)} nounwind {{"
@@ -381,3 +385,37 @@ class _SetBits:
         b.do(f"{self.rest} = and i64 {self.left}, {less.name}")
         b.jump(self.head)
         b.label(self.end)
+
+
+class Repeat:
+    """`with b.repeat(8, x) as loop:` runs the block 8 times, where `loop.index` counts from 0.
+
+    `loop.values` are the carried values: the block sets those of the next round, and after it they are the last ones.
+    """
+
+    def __init__(self, b: Builder, count: int, carried: tuple[Value, ...]):
+        self.b, self.count, self._first = b, count, carried
+
+    def __enter__(self) -> Repeat:
+        b = self.b
+        self._before, self._head = b.fresh("before"), b.fresh("head")
+        for name in (self._before, self._head):
+            b.jump(name)
+            b.label(name)
+        self._at = len(b.lines)
+        self.index = Value(b, "%" + b.fresh("index"), "i64")
+        self.values = [Value(b, "%" + b.fresh("carried"), v.type, v.lanes) for v in self._first]
+        self._phis = [self.index, *self.values]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        b, tail, end = self.b, self.b.fresh("tail"), self.b.fresh("after")
+        b.jump(tail)
+        b.label(tail)
+        rounds = [self.index + 1, *self.values]
+        b.lines[self._at:self._at] = [
+            f"  {phi.name} = phi {full_type(phi.type, phi.lanes)} "
+            f"[ {first.name}, %{self._before} ], [ {later.name}, %{tail} ]"
+            for phi, first, later in zip(self._phis, [self.index.like(0), *self._first], rounds, strict=True)]
+        b.branch(rounds[0].cmp("eq", self.count), end, self._head)
+        b.label(end)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -88,7 +89,31 @@ class _Host:
             if not function.is_declaration:
                 passes.run(function, builder)
         result: bytes = self.machine.emit_object(module)
+        if names := undefined_symbols(result):
+            raise ToolchainError(f"LLVM made calls of {', '.join(sorted(names))} for this processor, and a handler of "
+                                 "the software device may call nothing")
         return result
+
+
+def undefined_symbols(data: bytes) -> set[str]:
+    """What an ELF object expects from elsewhere, apart from its offset table; nothing for other kinds of object.
+
+    No handler may have any: each one gives its object an entry in MCJIT's offset table, which then lies elsewhere than
+    those of the other objects, and MCJIT finds the constants of all objects by the first (llvmlite 0.50).
+    Source: System V ABI, "Object files".
+    """
+    if data[:5] != b"\x7fELF\x02":
+        return set()
+    at, size, count = *struct.unpack_from("<Q", data, 40), *struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, at + n * size) for n in range(count)]
+    found = set()
+    for _, kind, _, _, start, length, link, *_ in sections:
+        for place in range(start, start + length, 24) if kind == 2 else ():
+            name, _, _, section = struct.unpack_from("<IBBH", data, place)
+            first = sections[link][4] + name
+            if name and not section:
+                found.add(data[first:data.index(b"\0", first)].decode())
+    return found - {"_GLOBAL_OFFSET_TABLE_"}
 
 
 def _features(llvm: Any) -> Any:

@@ -9,7 +9,8 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
-from flylab.emulator.float_mode import KNOWN_BITS, MODE_ID
+from flylab.emulator.float_mode import KNOWN_BITS
+from flylab.emulator.hwreg import MODE_ID
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import (
     CONSTANT,
@@ -21,7 +22,7 @@ from flylab.emulator.operands import (
     operands_of,
     parse_operand,
 )
-from flylab.emulator.ops_hardware import hardware_field
+from flylab.emulator.ops_hardware import field_operand
 from flylab.emulator.state import (
     BARRIER,
     END,
@@ -44,6 +45,7 @@ Decode = Callable[[Decoder, Instruction], Coded]
 # before the next begins.
 NO_EFFECT = (
     "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
+    "s_dcache_wb_vol", "s_dcache_discard", "s_dcache_discard_x2", "s_atc_probe", "s_atc_probe_buffer",
     "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
     "buffer_inv", "v_nop", "v_clrexcp", "ds_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
@@ -230,9 +232,9 @@ def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
 
     The others (exceptions, debugging, indexing) can only be written 0, by a constant.
     """
-    number, first, size, value = hardware_field(instruction, 0)
-    if number != MODE_ID:
-        raise OperandError("of the hardware registers MODE only can be written")
+    (register, first, size), value = field_operand(instruction, 0)
+    if register != MODE_ID:
+        raise OperandError("of the hardware registers only MODE can be written")
     field = ((1 << size) - 1) << first
     coded = Coded(f"setreg {value.kind}", partial(_write_setreg, kind=value.kind))
     place = decoder.registers.scalar(value)

@@ -11,11 +11,11 @@ from dataclasses import replace
 from functools import partial
 
 from flylab.codegen.isa import Instruction
+from flylab.emulator import ops_packed
 from flylab.emulator.compute import Source
 from flylab.emulator.decode import Coded, Decoder, Modifiers, Slots
 from flylab.emulator.ir import Value
 from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, Operand, OperandError, constant_bits, operands_of
-from flylab.emulator.ops_packed import ROWS
 from flylab.emulator.table import VECTOR_FAMILY, Row
 
 
@@ -77,7 +77,7 @@ def _pair_bits(decoder: Decoder, operand: Operand, row: Row) -> int:
 
 def _packed_onto(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_pk_fmac_f16: v_pk_fma_f16 whose third source is the result."""
-    return decoder.computing(ROWS["v_pk_fma_f16"], replace(
+    return decoder.computing(ops_packed.ROWS["v_pk_fma_f16"], replace(
         instruction, operands=(*instruction.operands, *instruction.operands[:1])))
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from flylab.codegen.isa import Instruction
 from flylab.emulator.compute import HANDLER, next_record, slot
 from flylab.emulator.decode import Coded, Decoder
-from flylab.emulator.float_mode import HW_ID, MODE_ID, XCC_ID, register_field
+from flylab.emulator.hwreg import HW_ID, MODE_ID, XCC_ID, HardwareField, hardware_field
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import SCALAR, Operand, OperandError, parse_operand
 from flylab.emulator.state import MODE, Worker
@@ -21,18 +21,17 @@ from flylab.emulator.state import MODE, Worker
 DIES, SIMDS = 8, 4
 
 
-def hardware_field(instruction: Instruction, place: int) -> tuple[int, int, int, Operand]:
-    """The register that operand `place` names, the first bit and the size of the field of it, and the other operand."""
+def field_operand(instruction: Instruction, place: int) -> tuple[HardwareField, Operand]:
+    """The field of a hardware register that operand `place` names, and the other operand."""
     if len(instruction.operands) != 2:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
     text = instruction.operands[place]
-    found = register_field(text)
-    if found is None:
+    field = hardware_field(text)
+    if field is None:
         raise OperandError(f"'{text[:60]}' is no hardware register that the software device knows")
-    number, first, size = found
-    if size < 1 or first + size > 32:
-        raise OperandError(f"a register has no {size} bits from bit {first} up")
-    return number, first, size, parse_operand(instruction.operands[1 - place])
+    if field.size < 1 or field.first + field.size > 32:
+        raise OperandError(f"a register has no {field.size} bits from bit {field.first} up")
+    return field, parse_operand(instruction.operands[1 - place])
 
 
 def _mode(b: Builder) -> Value:
@@ -53,13 +52,13 @@ READ: dict[int, Callable[[Builder], Value]] = {MODE_ID: _mode, HW_ID: _place, XC
 
 
 def _getreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    number, first, size, result = hardware_field(instruction, 1)
-    if number not in READ:
+    field, result = field_operand(instruction, 1)
+    if field.register not in READ:
         raise OperandError("of the hardware registers the software device has MODE, HW_ID and XCC_ID only")
-    coded = Coded(f"getreg {number}", partial(_write_getreg, number))
+    coded = Coded(f"getreg {field.register}", partial(_write_getreg, field.register))
     coded.slot(decoder.registers.offset(result, 1, SCALAR))
-    coded.slot(first)
-    coded.slot((1 << size) - 1)
+    coded.slot(field.first)
+    coded.slot((1 << field.size) - 1)
     return coded
 
 

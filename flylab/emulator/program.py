@@ -44,7 +44,10 @@ def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
     tables: tuple[dict[str, Row], dict[str, Any]] = ({}, {})
     for module in device_modules():
         for table, name in zip(tables, ("ROWS", "DECODERS"), strict=True):
-            table |= getattr(module, name, {})
+            found = getattr(module, name, {})
+            if twice := found.keys() & (tables[0].keys() | tables[1].keys()):
+                raise ValueError(f"{module.__name__} has what another module has: {sorted(twice)}")
+            table |= found
     return tables
 
 

@@ -13,6 +13,8 @@ _REASONS = {
     "its table is for graphics, and no document of these chips has it": "v_screen_partition_4se_b32",
     "it ends a wave for a debugger or a graphics pipeline, and there is none here":
         "s_endpgm_ordered_ps_done s_endpgm_saved",
+    "no matrix instruction that assembly text can name takes its scales; v_mfma_scale_f32_* has them as operands":
+        "v_mfma_ld_scale_b32",
     "it asks about address translation, and there is none here": "s_atc_probe s_atc_probe_buffer",
 }
 REFUSED = {name: reason for reason, names in _REASONS.items() for name in names.split()}

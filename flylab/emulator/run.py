@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import Buffer
 from flylab.emulator.state import (
+    APERTURES,
     FAULT,
     LDS_SPARE,
     LDS_STEP,
     MODE,
+    PRIVATE_APERTURE,
     RECORD_BYTES,
     SGPR_COUNT,
+    SHARED_APERTURE,
     SINK,
     WAVE_SIZE,
     Launch,
@@ -217,6 +220,9 @@ class _Run:
             places.append(at if used else SINK)
             at += used
         values[MODE] = self.loaded.mode
+        low = (1 << 32) - 1
+        values[APERTURES:APERTURES + 8] = [half for base in (SHARED_APERTURE, PRIVATE_APERTURE)
+                                           for half in (0, base >> 32, low, base >> 32)]
         return b"".join(v.to_bytes(4, "little") for v in values), places
 
     def _dispatch_packet(self, kernarg_bytes: int) -> Memory:

@@ -19,9 +19,15 @@ RANGE_OFFSET = 56
 
 # Scalar registers by their hardware number, then the state bits that have none.
 NUMBERED_SGPRS = 102
-VCC, M0, EXEC, SCC, MODE, SINK = 106, 124, 126, 128, 129, 130
+VCC, M0, EXEC, SCC, MODE, SINK, APERTURES = 106, 124, 126, 128, 129, 130, 132
 SGPR_COUNT = 144
-SGPR_NAMES = {"flat_scratch": 102, "xnack_mask": 104, "vcc": VCC, "m0": M0, "exec": EXEC, "src_scc": SCC, "scc": SCC}
+SGPR_NAMES = {"flat_scratch": 102, "xnack_mask": 104, "vcc": VCC, "m0": M0, "exec": EXEC, "src_scc": SCC, "scc": SCC,
+              "src_shared_base": APERTURES, "src_shared_limit": APERTURES + 2, "src_private_base": APERTURES + 4,
+              "src_private_limit": APERTURES + 6}
+
+# Where LDS and private memory lie among the generic addresses, 4 GiB each. No host has memory there: x86-64 and arm64
+# give a process addresses of at most 57 bits.
+SHARED_APERTURE, PRIVATE_APERTURE = 1 << 62, 3 << 61
 
 # What a handler that leaves the chain returns.
 END, BARRIER, YIELD, FAULT = 1, 2, 3, 4
@@ -37,6 +43,7 @@ LDS_STEP, LDS_SPARE = 256, 4
 
 # Kinds of fault.
 OUT_OF_BOUNDS, MISALIGNED, DESCRIPTOR, TRAP, PAST_END, PRIVATE, NOWHERE = 1, 2, 3, 4, 5, 6, 7
+SWIZZLED, LDS_UNALIGNED_BASE, BAD_FORMAT = 12, 13, 14
 LDS_OUTSIDE, LDS_MISALIGNED, LDS_PARTIAL = 16, 17, 18
 
 # Instructions of a wave between two looks at the stop flag.
@@ -78,6 +85,7 @@ class Worker(ctypes.Structure):
         ("pc", c_void_p), ("base", c_void_p), ("count", c_uint64), ("until", c_uint64), ("clamped", c_uint64),
         ("groups", c_uint64), ("group", c_uint64), ("group_end", c_uint64), ("wave", c_uint64), ("ready", c_uint64),
         ("waiting", c_uint64), ("used", c_uint64), ("cursor", c_uint64),
+        ("group_count", c_uint64),  # `count` when the workgroup began
         ("fault_record", c_void_p), ("fault_kind", c_uint64), ("fault_lane", c_uint64),
         ("fault_address", c_uint64), ("fault_size", c_uint64),
     ]

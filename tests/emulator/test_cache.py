@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from flylab.emulator import jit
+from flylab.errors import ToolchainError
 from tests.emulator.toolchain import assembly
 
 TEXT = assembly("  s_load_dwordx2 s[4:5], s[0:1], 0x0\n  v_lshlrev_b32_e32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
@@ -119,3 +121,13 @@ def test_a_child_of_a_fork_can_launch(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120,
                           env={"FLYLAB_EMULATOR_CACHE_DIR": str(tmp_path)}, cwd=Path(__file__).parents[2])
     assert done.stdout == "0 True\n", done.stderr
+
+
+def test_a_handler_that_calls_out_is_refused() -> None:
+    """Its entry in the offset table would shift the constants of all handlers that are linked after it."""
+    def write(name: str) -> str:
+        return (f"declare double @sin(double)\ndefine double @{name}(double %x) {{\n"
+                "  %y = call double @sin(double %x)\n  ret double %y\n}")
+
+    with pytest.raises(ToolchainError, match="LLVM made calls of sin for this processor"):
+        jit.addresses({"test: calls sin": write})

@@ -239,7 +239,7 @@ def test_an_unknown_instruction_is_named() -> None:
     ("v_add_f32_e32 v0, v1", "2 operands"),
     ("v_add_f32_e64 v0, v1, v2 mystery:3", "the modifier 'mystery:3'"),
     ("v_add_f32_e32 v0, v1, $x", "the operand '$x'"),
-    ("buffer_load_dword v0, v1, s[4:7], 0 idxen", "the modifier 'idxen'"),
+    ("buffer_load_dword v0, v1, s[4:7], 0 offen tfe", "the modifier 'tfe'"),
     ("s_branch .Lnowhere", "no label .Lnowhere"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 12, 2), 1", "only the rounding, denormal,"),
     ("s_getreg_b32 s0, hwreg(HW_REG_TRAPSTS)", "MODE, HW_ID and XCC_ID only"),

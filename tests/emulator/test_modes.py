@@ -161,7 +161,7 @@ def test_mode_is_read_as_it_stands() -> None:
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 12, 7), 1", "of MODE only"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE), 0x10000000", "of MODE only"),
     ("s_setreg_b32 hwreg(HW_REG_MODE), s4", "names 32 bits from bit 0"),
-    ("s_setreg_b32 hwreg(HW_REG_TRAPSTS), s4", "MODE only")])
+    ("s_setreg_b32 hwreg(HW_REG_TRAPSTS), s4", "only MODE can be written")])
 def test_what_of_mode_is_refused(text: str, why: str) -> None:
     with pytest.raises(UnknownInstruction, match=why):
         run(text, np.zeros(1, "f4"), result="u4")

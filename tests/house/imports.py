@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # "" is flylab itself, for its version.
-BASE = frozenset({"locks", "places", "errors", "targets", "dtypes", "settings", ""})
+BASE = frozenset({"locks", "places", "errors", "targets", "dtypes", "mfma", "settings", ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "errors": frozenset({"places"}),
     "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),
+    "mfma": frozenset({"errors", "targets"}),
     "settings": frozenset({"errors"}),
     "layout": frozenset({"errors", "places"}),
     "atoms": BASE | {"layout"},
