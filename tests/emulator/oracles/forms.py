@@ -36,7 +36,7 @@ TAKES_SIGN = re.compile(r"v_cndmask_b32$|v_pack_b32_f16$")
 # against ml_dtypes in test_conversions and test_scaled.
 ELSEWHERE = re.compile(
     r"v_cvt_(scalef32|sr)_|v_s?mfma|v_(nop|clrexcp)$|(global|flat|scratch|buffer|tbuffer|ds)_|"
-    r"s_(load|buffer|store|atc|atomic|scratch|dcache|cbranch|set_gpr_idx|movrel|sendmsg)|"
+    r"s_(load|buffer|store|atc|atomic|scratch|dcache|cbranch|set_gpr_idx|movrel|sendmsg|mem)|"
     r"s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|sethalt|setkill|branch|endpgm|"
     r"barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|swappc\w*|call\w*)$")
 # The texts of what the decoder knows without a row, with the types of their sources.
