@@ -82,7 +82,7 @@ def test_the_device_does_what_the_numpy_executor_does(ground: str, chip: str) ->
     device = Device(chip, [case.text for case in chosen])
     wrong = {}
     for n, case in enumerate(chosen):
-        for round_ in rounds(case):
+        for round_ in rounds(case) if chip == "gfx950" else (1,):  # the chips' handlers are all but the same
             before = initial(case, round_, device.mode)
             if found := differences(case, device.run(n, *before), executed(case, chip, before)):
                 wrong[f"{case.text} (round {round_})"] = found
@@ -93,7 +93,7 @@ def test_the_device_does_what_the_numpy_executor_does(ground: str, chip: str) ->
 def test_float_modes(mode: tuple[int, int, int, int] | None) -> None:
     grounds = ("comparisons", "packed", "mixed", "doubles", "floats")
     of_floats = [case for ground in grounds for case in on_chip(ground, "gfx950") if set(case.types) & set(FLOAT_TYPES)]
-    chosen = of_floats[MODES.index(mode) % 3::3]  # every third, from another one on for each mode
+    chosen = of_floats[MODES.index(mode)::5]  # every fifth, from another one on for each mode
     texts = [case.text for case in chosen]
     if mode is None:
         device = Device("gfx950", [*texts, SET_MODE], ieee_mode=0)

@@ -7,16 +7,16 @@ for these chips (which relies on what the hardware does), or the division that i
 from __future__ import annotations
 
 LANES = "the document moves registers between lanes, which a run of one lane cannot"
-TABLES = "the hardware answers from tables, to an accuracy that AMD publishes; test_elementary holds a bound"
+TABLES = "the hardware answers from tables, to an accuracy that AMD publishes; test_instructions holds a bound"
 NO_TEXT = "the document has no entry, or calls one that it does not have"
 MOVES = "an accumulator register is moved; the document has no entry"
 _BY_REASON = {
-    LANES: "v_readfirstlane_b32 v_readlane_b32 v_writelane_b32 ds_bpermute_b32 ds_permute_b32 v_permlane16_swap_b32 "
-           "v_permlane32_swap_b32",
+    LANES: "v_readfirstlane_b32 v_readlane_b32 v_writelane_b32 ds_bpermute_b32 ds_permute_b32 "
+           "v_permlane16_swap_b32 v_permlane32_swap_b32",
     TABLES: "v_rcp_f32 v_rcp_iflag_f32 v_rsq_f16 v_rsq_f32 v_rsq_f64 v_sqrt_f16 v_sqrt_f32 v_sqrt_f64 v_exp_f16 "
-            "v_exp_f32 v_log_f16 v_log_f32 v_sin_f16 v_sin_f32 v_cos_f16 v_cos_f32",
-    NO_TEXT: "v_fma_mix_f32 v_fma_mixlo_f16 v_fma_mixhi_f16 v_maximum3_f32 v_minimum3_f32 v_mul_lo_i32 "
-             "v_pk_maximum3_f16 v_pk_minimum3_f16 v_cvt_sr_bf16_f32 v_cvt_sr_f16_f32 v_exp_legacy_f32 v_log_legacy_f32",
+            "v_exp_f32 v_exp_legacy_f32 v_log_f16 v_log_f32 v_log_legacy_f32 v_sin_f16 v_sin_f32 v_cos_f16 v_cos_f32",
+    NO_TEXT: "v_fma_mix_f32 v_fma_mixlo_f16 v_maximum3_f32 v_minimum3_f32 v_pk_maximum3_f16 v_pk_minimum3_f16 "
+             "v_cvt_sr_bf16_f32 v_cvt_sr_f16_f32 v_fma_mixhi_f16 v_mul_lo_i32",
     "the document does not say that a float becomes the nearest byte, as the rounding mode has it":
         "v_cvt_pk_u8_f32 v_cvt_pkaccum_u8_f32",
     MOVES: "v_accvgpr_read_b32 v_accvgpr_write_b32 v_accvgpr_mov_b32",
@@ -35,8 +35,8 @@ _BY_REASON = {
     "the document asks for the exponent of the denominator, which is neither infinite nor NaN there, where it must "
     "mean the quotient's":
         "v_div_fixup_f32 v_div_fixup_f64",
-    "the document shifts the bits of 2/pi and then takes the low ones, which the shift left 0; its comment takes the "
-    "high ones, and so does test_media": "v_trig_preop_f64",
+    "the document keeps the low 53 of all digits of 2 / pi, shifted, where it must mean those before the point":
+        "v_trig_preop_f64",
     "the document slices bits 63 to 32 of a value that it names as 32 bits": "v_pk_mov_b32",
 }
 UNJUDGED = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}

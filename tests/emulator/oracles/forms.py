@@ -35,10 +35,10 @@ TAKES_SIGN = re.compile(r"v_cndmask_b32$|v_pack_b32_f16$")
 # What touches memory, jumps, belongs to matrices or converts by a codec's rules has tests of its own; the last are held
 # against ml_dtypes in test_conversions and test_scaled.
 ELSEWHERE = re.compile(
-    r"v_cvt_(scalef32|sr)_|(global|flat|scratch|buffer|tbuffer|ds|s_load|s_buffer|s_store|s_atomic|s_scratch|s_dcache|"
-    r"s_cbranch|s_atc|v_s?mfmac?)_|s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|"
-    r"sethalt|setkill|branch|endpgm|barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|swappc\w*|call\w*|sendmsg|"
-    r"mem(real)?time|movrel\w*|set_gpr_idx\w*)$|v_(nop|clrexcp|dot2c?_f32_b?f16|pk_fmac_f16|mqsad_u32_u8|permlane\w*)$")
+    r"v_cvt_(scalef32|sr)_|v_s?mfma|v_(nop|clrexcp)$|(global|flat|scratch|buffer|tbuffer|ds)_|"
+    r"s_(load|buffer|store|atc|atomic|scratch|dcache|cbranch|set_gpr_idx|movrel|sendmsg|mem)|"
+    r"s_(nop|waitcnt|sleep|setprio|icache_inv|wakeup|incperflevel|decperflevel|ttracedata|sethalt|setkill|branch|endpgm|"
+    r"barrier|trap|setreg\w*|getreg\w*|getpc\w*|setpc\w*|swappc\w*|call\w*)$")
 # The texts of what the decoder knows without a row, with the types of their sources.
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "v_swap_b32": ("v0, v4",),
