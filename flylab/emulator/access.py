@@ -77,6 +77,15 @@ def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: 
     b.label(b.fresh("unreached"))
 
 
+def count_change(b: Builder, changed: Value | None = None) -> None:
+    """Notes that memory changed, where `changed` holds; a store that does not compare counts as a change.
+
+    Every handler that writes memory calls this: it is what the search for a launch that stands still goes by.
+    """
+    more: Value | int = changed.to("i64") if changed else 1
+    b.set_field("%w", Worker, "changes", b.field("%w", Worker, "changes") + more)
+
+
 def touched_last(b: Builder, store: bool) -> tuple[Value, Value]:
     """The bounds [low, high) of the buffer that this instruction touched last."""
     range_ = b.at(b.field("%w", Worker, "ranges").name, b.load(b.at("%r", RANGE_OFFSET), "i64", align=8))
@@ -170,6 +179,8 @@ class VectorAccess:
             good = good & last.cmp("ule", limit)
         with b.when(good):
             pointer = b.let(f"inttoptr {first.typed} to ptr", "ptr").name
+            if access.store:
+                count_change(b)
             if access.unit < 4:
                 self.copy_small(pointer)
             else:
@@ -242,7 +253,9 @@ class VectorAccess:
                 place, memory = b.at(row, lane.shl(2)), b.at(pointer, 4 * n)
                 if access.store:
                     data = b.load(place, "i32")
-                    b.store((data.shr(16) if access.high else data).to(type_), memory, 1)
+                    data = (data.shr(16) if access.high else data).to(type_)
+                    count_change(b, data.cmp("ne", b.load(memory, type_, align=1)))
+                    b.store(data, memory, 1)
                 else:
                     b.store(b.load(memory, type_, align=1).to("i32", access.signed), place)
 

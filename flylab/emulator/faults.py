@@ -46,7 +46,7 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if checked:
         check: Check = checks[which]
         return check.failed(f"\n    in block {block}, thread {thread} of kernel '{kernel.name}'")
-    place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {_described(instruction)}"
+    place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {described(instruction)}"
     if worker.fault_kind == TRAP:
         return DeviceError(f"the kernel trapped (code {worker.fault_address}){place}", where=where)
     if worker.fault_kind == DESCRIPTOR:
@@ -68,7 +68,8 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     return OutOfBounds(what + place, where=where, hint=hint)
 
 
-def _described(instruction: Instruction) -> str:
+def described(instruction: Instruction) -> str:
+    """An instruction as errors name it: its text, its place in the code and in the listing."""
     return f"'{instruction.text}' (byte {instruction.address:#x}, ISA line {instruction.isa_line})"
 
 
