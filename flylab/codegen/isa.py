@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from flylab.codegen.encoding import integer, size_of
 from flylab.codegen.metadata import Entry, read_metadata
@@ -266,6 +266,7 @@ class _Reader:
         return value
 
 
+@lru_cache(maxsize=4096)
 def _fields(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The operands, which commas part, and the modifiers, the words after the last operand."""
     parts: list[list[str]] = [[""]]

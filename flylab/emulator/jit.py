@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from flylab.background import interruptible
 from flylab.errors import ToolchainError
 from flylab.locks import fork_safe_lock
 
@@ -30,16 +31,22 @@ def cache_directory() -> Path | None:
 
 
 def addresses(wanted: Mapping[str, Callable[[str], str]]) -> dict[str, int]:
-    """The address of each handler, by key; `wanted` maps a key to what writes its IR, given the function's name."""
+    """The address of each handler, by key; `wanted` maps a key to what writes its IR, given the function's name.
+
+    Ctrl-C returns at once, while the handlers that are missing are made, and kept, behind it.
+    """
+    if missing := {key: write for key, write in wanted.items() if key not in _addresses}:
+        interruptible(_make, missing)
+    return {key: _addresses[key] for key in wanted}
+
+
+def _make(wanted: Mapping[str, Callable[[str], str]]) -> None:
     with _lock:
-        missing = [key for key in wanted if key not in _addresses]
-        if missing:
-            host = _host()
-            symbols = {key: host.add(key, wanted[key]) for key in missing}
-            host.engine.finalize_object()
-            for key, symbol in symbols.items():
-                _addresses[key] = host.engine.get_function_address(symbol)
-        return {key: _addresses[key] for key in wanted}
+        host = _host()
+        symbols = {key: host.add(key, write) for key, write in wanted.items() if key not in _addresses}
+        host.engine.finalize_object()
+        for key, symbol in symbols.items():
+            _addresses[key] = host.engine.get_function_address(symbol)
 
 
 class _Host:

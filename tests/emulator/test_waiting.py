@@ -150,7 +150,7 @@ def test_what_stands_still_is_reported(threads: None, chip: str, body: str, text
 
 
 def test_the_source_line_is_named() -> None:
-    body = START + '  .file 1 "/home/me" "kernel.py"\n  .loc 1 5 0\n  s_movk_i32 s3, 7\n' + spin(step="  .loc 1 6 0")
+    body = START + '  .file 1 "/lab" "kernel.py"\n  .loc 1 5 0\n  s_movk_i32 s3, 7\n' + spin(step="  .loc 1 6 0")
     with pytest.raises(DeviceError, match="stands still") as caught:
         Program.from_assembly(assembly(body + END)).launch(grid=1, block=64, args=[np.zeros(1, "i4")])
     assert caught.value.where is not None and caught.value.where.line == 6
