@@ -242,9 +242,18 @@ class _Reader:
             value = integer(expression.strip())
             if value is not None and value >= 0:
                 self.symbols[name.strip()] = value
+        elif word == ".p2align" and self.function:
+            self._align(rest)
         elif _CONTROL.match(word) or self.function and word not in _NO_CODE and not word.startswith(".cfi_"):
             raise self._error(f"the directive {word} cannot be read here",
                               hint="give the instructions themselves, as LLVM's own listing does")
+
+    def _align(self, text: str) -> None:
+        """Moves on to a multiple of a power of two. A kernel begins at one of 256; the gap does nothing when run."""
+        power = integer(text)
+        if power is None or not 0 <= power <= 8:
+            raise self._error(f".p2align {text[:80]} cannot be read here", hint="a power from 0 to 8 can")
+        self.address = -(-self.address >> power << power)
 
     def _location(self, text: str) -> None:
         found = _LOC.match(text)

@@ -7,6 +7,7 @@ the values of one step fit the host's registers. Every source is read before any
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from flylab.emulator.ir import Builder, Value
@@ -62,10 +63,15 @@ class Form:
     @property
     def key(self) -> str:
         """The handler's name: two forms with the same key have the same code."""
-        mode = self.mode if self.row.uses_floats or self.row.clamped else ""
-        sources = " ".join(f"{s}@{s.slot}" for s in self.sources)
-        kind = f"{self.row.mnemonic} {self.row.sources}"
-        return f"{kind} {self.results} {sources} {self.clamp} {self.scale} {self.select} {self.unused} {mode}"
+        mode = self.mode if self.row.uses_floats or self.row.clamped else None
+        return _key(self.row.mnemonic, self.row.sources, self.results, self.sources, self.clamp, self.scale,
+                    self.select, self.unused, mode)
+
+
+@lru_cache(maxsize=4096)
+def _key(mnemonic: str, types: tuple[str, ...], results: tuple[int, ...], sources: tuple[Source, ...],
+         *rest: Any) -> str:
+    return f"{mnemonic} {types} {results} {' '.join(f'{s}@{s.slot}' for s in sources)} {rest}"
 
 
 def next_record(b: Builder) -> None:

@@ -236,7 +236,7 @@ def _run_wave(b: Builder, launch: str, group: Value, index: Value, wave: str, fi
         used = b.field("%w", Worker, "used")
         b.set_field(wave, Wave, "slot", used)
         b.set_field("%w", Worker, "used", used + 1)
-        b.set_field(wave, Wave, "pc", b.field("%w", Worker, "records"))
+        b.set_field(wave, Wave, "pc", b.field(launch, Launch, "entry"))
         _begin_wave(b, launch, group, index, *_registers(b, launch, used))
     vgprs, sgprs = _registers(b, launch, b.field(wave, Wave, "slot"))
     pc = b.field(wave, Wave, "pc")

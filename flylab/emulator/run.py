@@ -8,14 +8,16 @@ import math
 import os
 import threading
 from collections.abc import Sequence
+from ctypes import c_uint32
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import Buffer
 from flylab.emulator.helpers import Task, start, submit
+from flylab.emulator.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
 from flylab.emulator.residents import Context, Residents
 from flylab.emulator.state import (
     FAULT,
@@ -24,7 +26,6 @@ from flylab.emulator.state import (
     PAUSED,
     RECORD_BYTES,
     SGPR_COUNT,
-    SINK,
     SUSPENDED,
     WAVE_SIZE,
     Launch,
@@ -37,10 +38,6 @@ from flylab.errors import ArgumentError, DeviceError
 if TYPE_CHECKING:
     from flylab.emulator.program import Loaded
 
-# Scalar registers that the descriptor asks for, in the order they are given, with how many each takes.
-USER_SGPRS = (("private_segment_buffer", 4), ("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2),
-              ("dispatch_id", 2), ("flat_scratch_init", 2), ("private_segment_size", 1))
-PACKET_BYTES = 64
 # LLVM may read a kernel argument in wider pieces than it has bytes.
 KERNARG_PADDING = 64
 # Counted in 64 bits by several threads.
@@ -138,20 +135,6 @@ def _times(numbers: Sequence[int]) -> str:
     return " x ".join(map(str, numbers))
 
 
-@lru_cache(maxsize=64)
-def _work_items(block: Dims, dimensions: int) -> tuple[bytes, bytes]:
-    """The first vector register and EXEC of each wave: work-item ids packed x | y << 10 | z << 20."""
-    x_count, y_count, _ = block
-    total = math.prod(block)
-    ids = bytearray()
-    for thread in range(-(-total // WAVE_SIZE) * WAVE_SIZE):
-        parts = (thread % x_count, thread // x_count % y_count, thread // (x_count * y_count))
-        value = sum(part << (10 * n) for n, part in enumerate(parts[:dimensions])) if thread < total else 0
-        ids += value.to_bytes(4, "little")
-    masks = ((1 << min(WAVE_SIZE, total - first)) - 1 for first in range(0, total, WAVE_SIZE))
-    return bytes(ids), b"".join(m.to_bytes(8, "little") for m in masks)
-
-
 class Run:
     """One launch: its native structures, its workers, and how they came back."""
 
@@ -161,17 +144,20 @@ class Run:
 
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
         self.kernarg = Memory(len(kernarg) + KERNARG_PADDING, kernarg)
-        self.packet = self._dispatch_packet(len(kernarg))
+        self.packet = Memory(PACKET_BYTES, dispatch_packet(
+            geometry, loaded.kernel.lds_bytes + geometry.shared, self.kernarg.address))
         self.given = list(buffers)
         self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
                     Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False), *own]
         held = [b for b in (*self.given, *self.own) if b.nbytes > 0]
         self.ranges = (Range * (len(held) + 1))(
             Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
-        descriptor = loaded.kernel.descriptor
-        ids, masks = _work_items(geometry.block, 1 + descriptor.get("system_vgpr_workitem_id", 0))
-        sgprs, places = self._initial_sgprs()
-        self.sgprs, self.ids, self.masks = Memory(len(sgprs), sgprs), Memory(len(ids), ids), Memory(len(masks), masks)
+        self.ids, self.masks = (Memory(len(data), data) for data in work_items(
+            geometry.block, 1 + loaded.kernel.descriptor.get("system_vgpr_workitem_id", 0)))
+        sgprs, places = user_sgprs(loaded.kernel, kernarg, {
+            "kernarg_segment_ptr": self.kernarg.address, "dispatch_ptr": self.packet.address})
+        self.sgprs = (c_uint32 * SGPR_COUNT)(*sgprs)
+        self.sgprs[MODE] = loaded.mode
         # Shared by the workers: a workgroup that another thread goes on with holds addresses of it.
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
@@ -183,7 +169,8 @@ class Run:
             next=0, total=total, chunk=max(1, min(64, ahead, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
             grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
-            initial_sgprs=self.sgprs.address, initial_v0=self.ids.address, initial_exec=self.masks.address,
+            initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
+            entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2])
         self._memory = [Memory(ctypes.sizeof(Worker)) for _ in range(self.threads)]
         self.workers = [Worker.from_address(m.address) for m in self._memory]
@@ -194,54 +181,16 @@ class Run:
         self.busy = [False] * self.threads
         """Which workers are in native code."""
         self.faults: list[Worker] = []
-        self._entry, self._take = _functions(core["core run"], core["core take"])
+        self._enter, self._take = _functions(core["core run"], core["core take"])
         self._error: BaseException | None = None
         self._over = threading.Lock()
-
-    def _initial_sgprs(self) -> tuple[bytes, list[int]]:
-        """The scalar registers of every wave, and where the three workgroup ids go."""
-        descriptor = self.loaded.kernel.descriptor
-        values = [0] * SGPR_COUNT
-        at = 0
-        # There is no HSA queue here: its pointer is null, and reading through it is an error.
-        addresses = {"kernarg_segment_ptr": self.kernarg.address, "dispatch_ptr": self.packet.address}
-        for name, count in USER_SGPRS:
-            if descriptor.get(f"user_sgpr_{name}", 0):
-                address = addresses.get(name, 0)
-                values[at:at + count] = [(address >> (32 * n)) & 0xFFFFFFFF for n in range(count)]
-                at += count
-        if descriptor.get("user_sgpr_kernarg_preload_length", 0):
-            raise DeviceError(f"kernel '{self.loaded.kernel.name}' wants its arguments preloaded in registers",
-                              hint="compile it without amdgpu-kernarg-preload-count")
-        named, at = at, descriptor.get("user_sgpr_count", at)
-        if at < named:
-            raise DeviceError(f"the descriptor of kernel '{self.loaded.kernel.name}' has a user_sgpr_count of {at}, "
-                              f"and what it asks for takes {named}", hint="leave .amdhsa_user_sgpr_count out")
-        places = []
-        for axis in "xyz":
-            used = descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x"))
-            places.append(at if used else SINK)
-            at += used
-        values[MODE] = self.loaded.mode
-        return b"".join(v.to_bytes(4, "little") for v in values), places
-
-    def _dispatch_packet(self, kernarg_bytes: int) -> Memory:
-        """The AQL packet of the launch, as the HSA specification lays it out: sizes and the arguments' address."""
-        grid, block = self.geometry.grid, self.geometry.block
-        packet = bytearray(PACKET_BYTES)
-        for n in range(3):
-            packet[4 + 2 * n:6 + 2 * n] = block[n].to_bytes(2, "little")
-            packet[12 + 4 * n:16 + 4 * n] = (grid[n] * block[n]).to_bytes(4, "little")
-        packet[28:32] = (self.loaded.kernel.lds_bytes + self.geometry.shared).to_bytes(4, "little")
-        packet[40:48] = self.kernarg.address.to_bytes(8, "little")
-        return Memory(PACKET_BYTES, bytes(packet))
 
     def enter(self, n: int) -> int:
         """Runs worker `n` in native code until it comes back; its status. A fault is kept as it was met."""
         if self.contexts[n] is None:
             self.contexts[n] = context = Context(self)
             context.give(self.workers[n])
-        status: int = self._entry(ctypes.addressof(self.workers[n]))
+        status: int = self._enter(ctypes.addressof(self.workers[n]))
         if status == FAULT:
             self.faults.append(Worker.from_buffer_copy(self.workers[n]))
         return status

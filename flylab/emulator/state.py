@@ -63,7 +63,7 @@ class Launch(ctypes.Structure):
         ("stepping", c_uint64),  # workgroups are given out one by one, since some are suspended
         ("ranges", c_void_p), ("range_count", c_uint64),
         ("grid_x", c_uint64), ("grid_y", c_uint64), ("waves", c_uint64), ("vgpr_bytes", c_uint64),
-        ("initial_sgprs", c_void_p), ("initial_v0", c_void_p), ("initial_exec", c_void_p),
+        ("entry", c_void_p), ("initial_sgprs", c_void_p), ("initial_v0", c_void_p), ("initial_exec", c_void_p),
         ("group_x_at", c_uint64), ("group_y_at", c_uint64), ("group_z_at", c_uint64),
     ]
 
