@@ -77,15 +77,6 @@ def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: 
     b.label(b.fresh("unreached"))
 
 
-def count_change(b: Builder, changed: Value | None = None) -> None:
-    """Notes that memory changed, where `changed` holds; a store that does not compare counts as a change.
-
-    Every handler that writes memory calls this: it is what the search for a launch that stands still goes by.
-    """
-    more: Value | int = changed.to("i64") if changed else 1
-    b.set_field("%w", Worker, "changes", b.field("%w", Worker, "changes") + more)
-
-
 def touched_last(b: Builder, store: bool) -> tuple[Value, Value]:
     """The bounds [low, high) of the buffer that this instruction touched last."""
     range_ = b.at(b.field("%w", Worker, "ranges").name, b.load(b.at("%r", RANGE_OFFSET), "i64", align=8))
@@ -179,8 +170,6 @@ class VectorAccess:
             good = good & last.cmp("ule", limit)
         with b.when(good):
             pointer = b.let(f"inttoptr {first.typed} to ptr", "ptr").name
-            if access.store:
-                count_change(b)
             if access.unit < 4:
                 self.copy_small(pointer)
             else:
@@ -204,7 +193,7 @@ class VectorAccess:
         lanes = STEP if n > 1 else WAVE_SIZE
         block = b.load(b.at(pointer, 4 * n * at), "i32", n * lanes, 1)
         for register in range(n):
-            part = self.shuffle(block, block, [lane * n + register for lane in range(lanes)]) if n > 1 else block
+            part = block.shuffle(block, [lane * n + register for lane in range(lanes)]) if n > 1 else block
             b.store(part, b.at(self.row(DATA, register), 4 * at), 64)
 
     def copy_out(self, pointer: str, at: int) -> None:
@@ -214,17 +203,12 @@ class VectorAccess:
         parts = [b.load(b.at(self.row(DATA, register), 4 * at), "i32", lanes, 64) for register in range(n)]
         while len(parts) > 1:  # side by side, in pairs; three registers are padded to four
             parts += parts[-1:] * (len(parts) % 2)
-            parts = [self.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+            parts = [x.shuffle(y, range(2 * x.lanes)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
         block = parts[0]
         if n > 1:
             order = [register * lanes + lane for lane in range(lanes) for register in range(n)]
-            block = self.shuffle(block, block, order)
+            block = block.shuffle(block, order)
         b.store(block, b.at(pointer, 4 * n * at), 1)
-
-    def shuffle(self, x: Value, y: Value, order: list[int]) -> Value:
-        """Elements of two vectors, in this order."""
-        mask = ", ".join(f"i32 {n}" for n in order)
-        return self.b.let(f"shufflevector {x.typed}, {y.typed}, <{len(order)} x i32> <{mask}>", "i32", len(order))
 
     def check_bounds(self, addresses: Value) -> None:
         """The lowest and highest address within the buffer touched last, else each lane in some buffer."""
@@ -253,9 +237,7 @@ class VectorAccess:
                 place, memory = b.at(row, lane.shl(2)), b.at(pointer, 4 * n)
                 if access.store:
                     data = b.load(place, "i32")
-                    data = (data.shr(16) if access.high else data).to(type_)
-                    count_change(b, data.cmp("ne", b.load(memory, type_, align=1)))
-                    b.store(data, memory, 1)
+                    b.store((data.shr(16) if access.high else data).to(type_), memory, 1)
                 else:
                     b.store(b.load(memory, type_, align=1).to("i32", access.signed), place)
 

@@ -13,6 +13,8 @@ from flylab.emulator.state import (
     FAULT,
     FINISHED,
     FIRST,
+    LDS_FILL,
+    LDS_STEP,
     PAUSED,
     PROBE,
     PROBES,
@@ -88,6 +90,7 @@ def _next_group(b: Builder, launch: str, finished: str) -> None:
     b.leave_when(group.cmp("uge", b.field(launch, Launch, "total")), finished)
     _leave_when_stopped(b, launch, group, finished)
     b.set_field("%w", Worker, "used", 0)
+    _fill_lds(b)
     _set_states(b, launch, None, READY)
 
 
@@ -212,6 +215,18 @@ def _hash_bytes(b: Builder, field: str, pointer: str, size: Value) -> None:
 
 def _wave_at(b: Builder, index: Value) -> str:
     return b.at(b.field("%w", Worker, "waves").name, index * ctypes.sizeof(Wave))
+
+
+def _fill_lds(b: Builder) -> None:
+    """The workgroup's LDS as it begins: what a kernel reads of it before it writes is garbage, and always the same."""
+    b.set_field("%w", Worker, "cursor", 0)
+    with b.forever() as (_, end):
+        at = b.field("%w", Worker, "cursor")
+        b.leave_when(at.cmp("uge", b.field("%w", Worker, "lds_bytes")), end)
+        place = b.at(b.field("%w", Worker, "lds").name, at)
+        for step in range(0, LDS_STEP, 64):
+            b.store(b.const(LDS_FILL, "i32", 16), b.at(place, step), 64)
+        b.set_field("%w", Worker, "cursor", at + LDS_STEP)
 
 
 def _set_states(b: Builder, launch: str, old: int | None, new: int) -> None:

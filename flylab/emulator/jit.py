@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flylab.background import interruptible
+from flylab.emulator.changes import counting
 from flylab.errors import ToolchainError
 from flylab.locks import fork_safe_lock
 
@@ -77,7 +78,7 @@ class _Host:
         path = directory / digest[:2] / f"{digest[2:40]}.o" if directory else None
         data = _read(path) if path else None
         if data is None:
-            data = self._compile(write(symbol))
+            data = self._compile(counting(write(symbol)))
             if path:
                 _write(path, data)
         self.engine.add_object_file(self.llvm.ObjectFileRef.from_data(data))
@@ -89,6 +90,7 @@ class _Host:
         # Handlers are short and written as they should run; the whole pipeline would take twice as long for nothing.
         builder = self.llvm.create_pass_builder(self.machine, self.llvm.PipelineTuningOptions(speed_level=1))
         passes = self.llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
         for function in module.functions:

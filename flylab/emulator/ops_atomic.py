@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from flylab.codegen.isa import Instruction
-from flylab.emulator.access import DATA, Access, VectorAccess, address_at, count_change, fault
+from flylab.emulator.access import DATA, Access, VectorAccess, address_at, fault
 from flylab.emulator.compute import HANDLER, next_record
 from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.ir import Value
@@ -85,7 +85,6 @@ class _Atomic(VectorAccess):
                 before = b.let(f"extractvalue {{ {data.type}, i1 }} {pair}, 0", data.type)
             else:
                 before = b.let(f"atomicrmw {self.operation} ptr {pointer}, {data.typed} seq_cst", data.type)
-            count_change(b, before.cmp("ne", b.load(pointer, data.type, align=self.access.bytes)))
             for register in range(registers if self.returns else 0):
                 part = before.shr(32 * register).to("i32") if registers > 1 else before
                 b.store(part, b.at(self.row(RESULT, register), lane.shl(2)))

@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from flylab.codegen.isa import IsaKernel
-from flylab.emulator.state import FAULT, SGPR_COUNT, SUSPENDED, Memory, Wave, Worker
+from flylab.emulator.state import FAULT, LDS_SPARE, LDS_STEP, SGPR_COUNT, SUSPENDED, Memory, Wave, Worker
 
 if TYPE_CHECKING:
     from flylab.emulator.run import Geometry, Run
@@ -51,7 +51,7 @@ def workgroups_per_unit(kernel: IsaKernel, waves: int, lds_bytes: int) -> int:
 
 def resident_workgroups(kernel: IsaKernel, geometry: Geometry) -> int:
     """How many workgroups of a launch the whole chip holds at once; a workgroup waits in vain for one beyond these."""
-    per_unit = workgroups_per_unit(kernel, geometry.waves, kernel.lds_bytes + geometry.shared)
+    per_unit = workgroups_per_unit(kernel, geometry.waves, geometry.lds_bytes(kernel))
     return max(per_unit, 1) * kernel.target.compute_units
 
 
@@ -61,7 +61,7 @@ class Context:
     def __init__(self, run: Run):
         waves = run.geometry.waves
         sizes = (waves * run.loaded.registers.wave_bytes, waves * 4 * SGPR_COUNT, waves * ctypes.sizeof(Wave),
-                 run.loaded.kernel.lds_bytes + run.geometry.shared)
+                 -(-(run.launch.lds_bytes + LDS_SPARE) // LDS_STEP) * LDS_STEP)
         self.bytes = sum(sizes)
         self.memory = [Memory(size) for size in sizes]
         self.group = self.used = 0

@@ -85,6 +85,10 @@ class Geometry:
     def waves(self) -> int:
         return -(-self.threads // WAVE_SIZE)
 
+    def lds_bytes(self, kernel: IsaKernel) -> int:
+        """Bytes of LDS that a workgroup has, static and dynamic."""
+        return kernel.lds_bytes + self.shared
+
     @classmethod
     def of(cls, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int], shared: int) -> Geometry:
         """A launch's shape, checked against the kernel and its chip."""
@@ -100,7 +104,7 @@ class Geometry:
         if found.workgroups > MOST_WORKGROUPS:
             raise DeviceError(f"a grid of {_times(found.grid)} = {found.workgroups} blocks is more than the software "
                               f"device counts, {MOST_WORKGROUPS}")
-        lds = kernel.lds_bytes + found.shared
+        lds = found.lds_bytes(kernel)
         if found.shared < 0 or lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
@@ -145,7 +149,7 @@ class Run:
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
         self.kernarg = Memory(len(kernarg) + KERNARG_PADDING, kernarg)
         self.packet = Memory(PACKET_BYTES, dispatch_packet(
-            geometry, loaded.kernel.lds_bytes + geometry.shared, self.kernarg.address))
+            geometry, geometry.lds_bytes(loaded.kernel), self.kernarg.address))
         self.given = list(buffers)
         self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
                     Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False), *own]
@@ -171,12 +175,14 @@ class Run:
             grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
             initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
             entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
-            group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2])
+            group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
+            lds_bytes=geometry.lds_bytes(loaded.kernel))
         self._memory = [Memory(ctypes.sizeof(Worker)) for _ in range(self.threads)]
         self.workers = [Worker.from_address(m.address) for m in self._memory]
         for worker in self.workers:
             worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
             worker.check, worker.records = core["core check"], self.records.address
+            worker.lds_bytes = self.launch.lds_bytes
         self.contexts: list[Context | None] = [None] * self.threads
         self.busy = [False] * self.threads
         """Which workers are in native code."""

@@ -136,6 +136,26 @@ STILL = {
         "  v_mov_b32_e32 v4, 1\n  v_mov_b32_e32 v5, 0\n.L0:\n  global_atomic_cmpswap v3, v1, v[4:5], s[4:5] sc0\n"
         "  s_waitcnt vmcnt(0)\n  v_cmp_ne_u32_e32 vcc, 0, v3\n  s_and_b64 exec, exec, vcc\n  s_cbranch_execnz .L0\n"
         f"{END}", "spins through 'global_atomic_cmpswap"),
+    "one thread reads the flag for all, by way of LDS": (
+        """
+  s_movk_i32 s3, 7
+.L0:
+  s_cmp_lg_u32 s12, 0
+  s_cbranch_scc1 .Lread
+  s_mov_b64 exec, 1
+  global_load_dword v3, v1, s[4:5]
+  ds_write_b32 v1, v3
+  s_mov_b64 exec, -1
+.Lread:
+  s_barrier
+  ds_read_b32 v4, v1
+  s_waitcnt lgkmcnt(0)
+  v_readfirstlane_b32 s8, v4
+  s_barrier
+  s_cmp_lg_u32 s8, s3
+  s_cbranch_scc1 .L0
+  s_endpgm
+""", "each of waves 0, 1, 2 spins through 'ds_read_b32"),
     "the same value is stored again and again": (
         f"  s_movk_i32 s3, 7\n  s_mov_b64 exec, 1\n{spin(step='  global_store_dword v1, v1, s[4:5]')}{END}", "spins"),
 }
@@ -145,7 +165,7 @@ STILL = {
 @pytest.mark.parametrize("body, text", STILL.values(), ids=STILL)
 def test_what_stands_still_is_reported(threads: None, chip: str, body: str, text: str) -> None:
     with pytest.raises(DeviceError, match="kernel 'k' stands still: its 3 workgroups") as caught:
-        launch(body, chip, grid=3, block=192)
+        launch(body, chip, grid=3, block=192, group_segment_fixed_size=64)
     assert text in str(caught.value) and "block (0, 0, 0) and 2 more" in str(caught.value)
 
 
