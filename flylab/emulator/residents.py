@@ -51,8 +51,7 @@ def workgroups_per_unit(kernel: IsaKernel, waves: int, lds_bytes: int) -> int:
 
 def resident_workgroups(kernel: IsaKernel, geometry: Geometry) -> int:
     """How many workgroups of a launch the whole chip holds at once; a workgroup waits in vain for one beyond these."""
-    per_unit = workgroups_per_unit(kernel, geometry.waves, geometry.lds_bytes(kernel))
-    return max(per_unit, 1) * kernel.target.compute_units
+    return workgroups_per_unit(kernel, geometry.waves, geometry.lds_bytes(kernel)) * kernel.target.compute_units
 
 
 class Context:

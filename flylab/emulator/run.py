@@ -18,7 +18,7 @@ from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import Buffer
 from flylab.emulator.helpers import Task, start, submit
 from flylab.emulator.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
-from flylab.emulator.residents import Context, Residents
+from flylab.emulator.residents import Context, Residents, workgroups_per_unit
 from flylab.emulator.state import (
     FAULT,
     FINISHED,
@@ -108,6 +108,10 @@ class Geometry:
         if found.shared < 0 or lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
+        if not workgroups_per_unit(kernel, found.waves, lds):
+            raise DeviceError(f"a block of {found.threads} threads does not fit a compute unit of {kernel.target}, "
+                              f"where kernel '{kernel.name}' with {kernel.vector_registers} vector registers has "
+                              f"{kernel.occupancy}", hint="launch smaller blocks, or compile it for a larger workgroup")
         private = kernel.scratch_bytes * WAVE_SIZE * found.waves
         if private > MOST_PRIVATE_BYTES:
             raise DeviceError(f"a block of {found.threads} threads with {kernel.scratch_bytes} bytes of private memory "

@@ -184,6 +184,16 @@ def test_shapes_of_numpy_integers(grid: object, block: object, shared: object) -
     assert (report.workgroups, report.waves) == (2, 2)
 
 
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_block_that_no_compute_unit_holds(chip: str) -> None:
+    """256 registers leave two waves to each of four SIMDs."""
+    device = Program.from_assembly(assembly(EMPTY, chip, vgprs=256))
+    assert device.launch(grid=1, block=512, args=[None]).waves == 8
+    with pytest.raises(DeviceError, match=f"a block of 513 threads does not fit a compute unit of {chip}") as caught:
+        device.launch(grid=1, block=513, args=[None])
+    assert "with 256 vector registers has 2 waves per SIMD" in str(caught.value)
+
+
 def test_a_block_larger_than_the_kernel_was_compiled_for() -> None:
     text = kernel("ptr %a", "").replace('"1,1024"', '"1,128"')
     with pytest.raises(DeviceError, match="129 threads is too large for kernel 'k', which allows 128"):

@@ -54,7 +54,7 @@ def launch(body: str, chip: str, grid: int, block: int = 64, size: int = 4, **de
     return found
 
 
-@pytest.fixture(params=["1", "2", "5"])
+@pytest.fixture(params=["1", "3"])
 def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYLAB_EMULATOR_THREADS", request.param)
 
