@@ -100,6 +100,8 @@ class Residents:
         self._changed = threading.Condition()
         self._streak, self._total, self._patience = 0, -1, TURNS_AFTER_FAULT
         """Turns in a row in which nothing moved; changes of memory at the last one; turns left after a fault."""
+        self._began: dict[int, int] = {}
+        """Changes of memory when a worker's turn began."""
 
     def next(self, n: int, status: int) -> bool:
         """Takes note of how worker `n` came back, and gives it something to go on with; False where it may end."""
@@ -124,6 +126,7 @@ class Residents:
 
     def _busy(self, n: int) -> bool:
         self.run.busy[n] = True
+        self._began[n] = self.run.changes()
         return True
 
     def _settle(self, n: int, status: int) -> None:
@@ -137,7 +140,8 @@ class Residents:
             context.suspend(worker)
             self.suspended.append(context)
             self.run.contexts[n] = None
-            self._streak = self._streak + 1 if context.idle and total == self._total else 0
+            still = context.idle and self._began.pop(n, None) == self._total == total
+            self._streak = self._streak + 1 if still else 0
             self._patience -= self._failed()
             worker.group += 1
         else:
