@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from flylab.codegen.encoding import integer, size_of
 from flylab.codegen.metadata import Entry, read_metadata
@@ -243,9 +243,18 @@ class _Reader:
             value = integer(expression.strip())
             if value is not None and value >= 0:
                 self.symbols[name.strip()] = value
+        elif word == ".p2align" and self.function:
+            self._align(rest)
         elif _CONTROL.match(word) or self.function and word not in _NO_CODE and not word.startswith(".cfi_"):
             raise self._error(f"the directive {word} cannot be read here",
                               hint="give the instructions themselves, as LLVM's own listing does")
+
+    def _align(self, text: str) -> None:
+        """Moves on to a multiple of a power of two. A kernel begins at one of 256; the gap does nothing when run."""
+        power = integer(text)
+        if power is None or not 0 <= power <= 8:
+            raise self._error(f".p2align {text[:80]} cannot be read here", hint="a power from 0 to 8 can")
+        self.address = -(-self.address >> power << power)
 
     def _location(self, text: str) -> None:
         found = _LOC.match(text)
@@ -267,6 +276,7 @@ class _Reader:
         return value
 
 
+@lru_cache(maxsize=4096)
 def _fields(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The operands, which commas part, and the modifiers, the words after the last operand."""
     parts: list[list[str]] = [[""]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from flylab.emulator.float_mode import Mode, apply
@@ -68,11 +69,15 @@ class Form:
     @property
     def key(self) -> str:
         """The handler's name: two forms with the same key have the same code."""
-        mode = self.mode if self.row.uses_floats or self.row.clamped else ""
-        sources = " ".join(f"{s}@{s.slot}" for s in self.sources)
-        kind = f"{self.row.mnemonic} {self.row.sources}"
-        places = f"{self.lanes:x} {self.zero_fill} {self.index_limit}"
-        return f"{kind} {self.results} {sources} {self.clamp} {self.scale} {self.select} {self.unused} {mode} {places}"
+        mode = self.mode if self.row.uses_floats or self.row.clamped else None
+        return _key(self.row.mnemonic, self.row.sources, self.results, self.sources, self.clamp, self.scale,
+                    self.select, self.unused, mode, self.lanes, self.zero_fill, self.index_limit)
+
+
+@lru_cache(maxsize=4096)
+def _key(mnemonic: str, types: tuple[str, ...], results: tuple[int, ...], sources: tuple[Source, ...],
+         *rest: Any) -> str:
+    return f"{mnemonic} {types} {results} {' '.join(f'{s}@{s.slot}' for s in sources)} {rest}"
 
 
 def next_record(b: Builder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -52,7 +53,9 @@ class Slots(list[int]):
     def put(self, value: int, words: int = 1) -> int:
         """Puts a value of one or two words in the next slots; the number of the first."""
         first = len(self)
-        self += [(value >> (32 * n)) & 0xFFFFFFFF for n in range(words)]
+        self.append(value & 0xFFFFFFFF)
+        if words > 1:
+            self.append((value >> 32) & 0xFFFFFFFF)
         if len(self) > SLOTS:
             raise OperandError("it has more operands than a record holds")
         return first
@@ -78,8 +81,7 @@ class Coded:
 
     def record(self, handler: int) -> bytes:
         """The record's bytes."""
-        words = b"".join(word.to_bytes(4, "little") for word in self.slots)
-        return (handler.to_bytes(8, "little") + words).ljust(RECORD_BYTES, b"\0")
+        return struct.pack(f"<Q{len(self.slots)}I", handler, *self.slots).ljust(RECORD_BYTES, b"\0")
 
 
 class Registers:
@@ -213,7 +215,7 @@ class Decoder:
         LLVM jumps far by adding such a distance to the address of the instruction after s_getpc_b64. Here addresses
         are those of records.
         """
-        if not any(_DISTANCE.match(text) for text in instruction.operands):
+        if "-" not in instruction.text or not any(_DISTANCE.match(text) for text in instruction.operands):
             return instruction
         operands = []
         for text in instruction.operands:

@@ -62,7 +62,7 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if checked:
         check: Check = checks[which]
         return check.failed(f"\n    in block {block}, thread {thread} of kernel '{kernel.name}'")
-    place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {_described(instruction)}"
+    place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {described(instruction)}"
     if worker.fault_kind == TRAP:
         return DeviceError(f"the kernel trapped (code {worker.fault_address}){place}", where=where)
     if worker.fault_kind == DESCRIPTOR:
@@ -114,7 +114,8 @@ def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple
     return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
 
 
-def _described(instruction: Instruction) -> str:
+def described(instruction: Instruction) -> str:
+    """An instruction as errors name it: its text, its place in the code and in the listing."""
     return f"'{instruction.text}' (byte {instruction.address:#x}, ISA line {instruction.isa_line})"
 
 

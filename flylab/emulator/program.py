@@ -137,5 +137,5 @@ def _past_end() -> bytes:
 
 @cache
 def core_addresses() -> dict[str, int]:
-    """The native core: the worker's loop and the search of buffers."""
-    return jit.addresses({"core run": core.run_text, "core check": core.check_text})
+    """The native core: the worker's loop, the next workgroup, and the search of buffers."""
+    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": core.check_text})
