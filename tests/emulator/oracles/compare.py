@@ -29,7 +29,7 @@ def _float_result(case: Case) -> tuple[str, int]:
         return "16", 2
     if row is None or not row.named_results or row.named_results[0][0] != "f":
         return "", 0
-    width = row.named_results[0].rstrip("+db")[1:]
+    width = row.named_results[0][1:3]
     return width, 2 if row.family == "packed" else 1
 
 

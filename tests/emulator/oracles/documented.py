@@ -78,7 +78,7 @@ def _sources(wave: Executor, row: Row, text: Text, targets: list[str], operands:
         halves.append([bits.array.astype(np.uint64) for bits in arguments])
     if len(halves) == 1:
         return halves[0]
-    wide = np.uint64(16 if row.sources[0].rstrip("+db")[1:3] == "16" else 32)
+    wide = np.uint64(16 if row.sources[0][1:3] == "16" else 32)
     return [low | high << wide for low, high in zip(*halves, strict=True)]
 
 
@@ -115,14 +115,14 @@ def _vector(wave: Executor, row: Row, text: Text, targets: list[str],
         wave.set_scalar(first, 2, bits)
     if ".exec" in row.results:
         wave.set_scalar(EXEC, 2, exec_after)
-    half = row.family != "packed" and row.named_results[0].rstrip("+db")[1:3] == "16"
+    half = row.family != "packed" and row.named_results[0][1:3] == "16"
     return wave.v, wave.s, 0xFFFF if half else 0xFFFFFFFF
 
 
 def _width(row: Row, type_name: str) -> int:
     if row.family == "packed":
         return 64 if type_name.endswith("32") else 32
-    return int(type_name.rstrip("+db")[1:])
+    return int(type_name[1:3])
 
 
 def _lane_bit(mnemonic: str, names: Names, lane: int) -> int:

@@ -156,7 +156,7 @@ def _vector(row: Row, any_: random.Random) -> Iterator[Case]:
     yield from _other_operands(row, results, sources, any_)
     yield from _modified(row, results, sources, any_)
     short = name in short_encodings()
-    if short and not NO_SDWA.match(name) and all(t.rstrip("+^")[1:3] in ("16", "32", "as") for t in (
+    if short and not NO_SDWA.match(name) and all(t[1:3] in ("16", "32", "as") for t in (
             *types, *row.named_results)):
         yield from _sdwa(row, *through_vcc, any_)
     if not short and "b16" in types or not short and any(t.startswith("f16") for t in types):
@@ -234,7 +234,7 @@ def _half_selects(row: Row, results: list[str], sources: list[str], any_: random
     if NO_HALF_SELECT.match(row.mnemonic):
         return
     types = row.named_sources
-    half_result = row.named_results[0].rstrip("+^")[1:3] == "16"
+    half_result = row.named_results[0][1:3] == "16"
     for _ in range(2):
         bits = [any_.randrange(2) if t[1:3] == "16" else 0 for t in types] + [any_.randrange(2) if half_result else 0]
         yield _case(row, results + sources, f" op_sel:{bits}".replace(", ", ","), plain=not bits[-1])
