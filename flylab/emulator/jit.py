@@ -44,8 +44,8 @@ def addresses(wanted: Mapping[str, Callable[[str], str]]) -> dict[str, int]:
 
 def _make(wanted: Mapping[str, Callable[[str], str]]) -> None:
     with _lock:
-        host = _host()
-        symbols = {key: host.add(key, write) for key, write in wanted.items() if key not in _addresses}
+        host, directory = _host(), cache_directory()
+        symbols = {key: host.add(key, write, directory) for key, write in wanted.items() if key not in _addresses}
         host.engine.finalize_object()
         for key, symbol in symbols.items():
             _addresses[key] = host.engine.get_function_address(symbol)
@@ -71,12 +71,11 @@ class _Host:
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
         self.salt = f"{llvmlite.__version__} {llvm.llvm_version_info} {cpu} {flat} {_source_hash()}"
 
-    def add(self, key: str, write: Callable[[str], str]) -> str:
+    def add(self, key: str, write: Callable[[str], str], directory: Path | None) -> str:
         """Adds the object of a handler to the engine, from disk or from the compiler; its symbol."""
         digest = hashlib.sha256(f"{self.salt} {key}".encode()).hexdigest()
         symbol = f"flylab_{digest[:32]}"
-        directory = cache_directory()
-        path = directory / digest[:2] / f"{digest[2:40]}.o" if directory else None
+        path = f"{directory}/{digest[:2]}/{digest[2:40]}.o" if directory else None
         data = _read(path) if path else None
         if data is None:
             data = self._compile(counting(write(symbol)))
@@ -144,20 +143,22 @@ def _source_hash() -> str:
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: str) -> bytes | None:
     """The object in a file, or None where there is none or its checksum does not fit."""
     try:
-        data = path.read_bytes()
+        with open(path, "rb", buffering=0) as file:
+            data = file.read()
     except OSError:
         return None
     return data[32:] if data[:32] == hashlib.sha256(data[32:]).digest() else None
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: str, data: bytes) -> None:
     """Keeps an object. A full or read-only disk costs the next start some time, and nothing else."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
+        directory = os.path.dirname(path)
+        os.makedirs(directory, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=directory)
         with os.fdopen(handle, "wb") as file:
             file.write(hashlib.sha256(data).digest() + data)
         os.replace(name, path)
