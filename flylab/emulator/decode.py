@@ -10,6 +10,7 @@ from functools import partial
 from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
+from flylab.emulator.chips import chips_with
 from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
 from flylab.emulator.operands import (
     CONSTANT,
@@ -21,6 +22,7 @@ from flylab.emulator.operands import (
     constant_bits,
     operands_of,
 )
+from flylab.emulator.refused import REFUSED
 from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
@@ -171,12 +173,14 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
         name = base_name(instruction.mnemonic)
         try:
             instruction = decoder.with_distances(instruction)
+            if kernel.target.arch not in (chips := chips_with(name)):
+                raise OperandError(f"{kernel.target} has no such instruction, {' and '.join(chips)} has")
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
                 coded.append(decoder.computing(table[name], instruction))
             else:
-                raise OperandError("the operation table has no row for it")
+                raise OperandError(REFUSED.get(name, "the operation table has no row for it"))
         except OperandError as error:
             raise unknown(kernel, instruction, str(error)) from None
     return coded

@@ -116,11 +116,11 @@ ARITHMETIC = [
     *_for_each("v_sub_f{}", ("16", "32"), "f{} = f{} f{}", lambda x, y: x - y),
     *_for_each("v_subrev_f{}", ("16", "32"), "f{} = f{} f{}", lambda x, y: y - x),
     ("v_mul_legacy_f32", "f32 = f32 f32", legacy_product),
-    *_for_each("v_fma_f{} v_fmamk_f{} v_fmaak_f{}", ("32", "64"), "f{} = f{} f{} f{}", fma),
+    *_for_each("v_fma_f{}", ("32", "64"), "f{} = f{} f{} f{}", fma),
+    ("v_fmamk_f32 v_fmaak_f32", "f32 = f32 f32 f32", fma),
     *_for_each("v_fmac_f{}", ("32", "64"), "f{} = f{} f{} @f{}", fma),
     ("v_fma_f16", "f16d+ = f16d f16d f16d", fma),
     ("v_fma_legacy_f16", "f16d = f16d f16d f16d", fma),
-    ("v_fmac_f16", "f16d = f16d f16d @f16d", fma),
     *_for_each("v_max_f{}", FLOATS, "f{} = f{} f{}", extreme(True)),
     *_for_each("v_min_f{}", FLOATS, "f{} = f{} f{}", extreme(False)),
     *_for_each("v_max3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(True))),
@@ -188,6 +188,6 @@ CONVERSIONS = [
 ]
 
 ROWS = rows(VECTOR_FAMILY, [*ARITHMETIC, *ROUNDING, *ELEMENTARY, *CONVERSIONS, *_comparisons()]) | rows(MIXED_FAMILY, [
-    ("v_fma_mix_f32 v_mad_mix_f32", "f32 = f32 f32 f32", fma),
-    ("v_fma_mixlo_f16 v_mad_mixlo_f16", "f16+ = f32 f32 f32", fma),
+    ("v_fma_mix_f32", "f32 = f32 f32 f32", fma),
+    ("v_fma_mixlo_f16", "f16+ = f32 f32 f32", fma),
 ])

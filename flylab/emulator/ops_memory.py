@@ -19,7 +19,7 @@ LOADS = (("ubyte", 1, 1, False), ("sbyte", 1, 1, True), ("ushort", 2, 1, False),
          ("dword", 4, 1, False), ("dwordx2", 4, 2, False), ("dwordx3", 4, 3, False), ("dwordx4", 4, 4, False))
 STORES = (("byte", 1, 1, False), ("short", 2, 1, False), ("byte_d16_hi", 1, 1, True), ("short_d16_hi", 2, 1, True),
           ("dword", 4, 1, False), ("dwordx2", 4, 2, False), ("dwordx3", 4, 3, False), ("dwordx4", 4, 4, False))
-SCALAR_SIZES = {"dword": 1, "dwordx2": 2, "dwordx3": 3, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
+SCALAR_SIZES = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
 # What steers caches changes no result here.
 CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
 _OFFSET = re.compile(r"offset:(.*)")

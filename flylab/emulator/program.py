@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from flylab.codegen.isa import Isa, IsaKernel
@@ -28,23 +31,20 @@ class Loaded:
 
 
 @cache
+def device_modules() -> tuple[ModuleType, ...]:
+    """The modules of the operation table, `ops_*.py`: each has ROWS, DECODERS (for what is no row), or both."""
+    package = Path(__file__).parent
+    return tuple(import_module(f"flylab.emulator.{file.stem}") for file in sorted(package.glob("ops_*.py")))
+
+
+@cache
 def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
     """The whole operation table, and the decoders of the instructions that are no rows of it."""
-    from flylab.emulator import (
-        ops_atomic,
-        ops_control,
-        ops_float,
-        ops_fp8,
-        ops_lanes,
-        ops_memory,
-        ops_packed,
-        ops_salu,
-        ops_valu,
-    )
-
-    return (ops_salu.ROWS | ops_valu.ROWS | ops_float.ROWS | ops_packed.ROWS,
-            ops_memory.DECODERS | ops_atomic.DECODERS | ops_lanes.DECODERS | ops_control.DECODERS | ops_packed.DECODERS
-            | ops_fp8.DECODERS)
+    tables: tuple[dict[str, Row], dict[str, Any]] = ({}, {})
+    for module in device_modules():
+        for table, name in zip(tables, ("ROWS", "DECODERS"), strict=True):
+            table |= getattr(module, name, {})
+    return tables
 
 
 class Program:

@@ -1,0 +1,44 @@
+"""What each chip has: the table's data against LLVM's assembler, and the refusal of what a chip lacks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from flylab.emulator import Program
+from flylab.emulator.chips import chips_with
+from flylab.emulator.program import device_tables
+from flylab.errors import UnknownInstruction
+from tests.emulator.toolchain import CHIPS, assembly
+
+ASSEMBLER = shutil.which("llvm-mc-22")
+ABSENT = re.compile(r"<stdin>:(\d+):\d+: error: .*(?:invalid instruction|not supported on this GPU)")
+
+
+def known_to(chip: str, names: list[str]) -> set[str]:
+    """Those of the mnemonics that LLVM's assembler has for a chip; it complains about the missing operands alone."""
+    assert ASSEMBLER is not None
+    command = [ASSEMBLER, "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip}"]
+    said = subprocess.run(command, input="\n".join(names), capture_output=True, text=True, check=False).stderr
+    absent = {int(found[1]) - 1 for found in map(ABSENT.match, said.splitlines()) if found}
+    return {name for n, name in enumerate(names) if n not in absent}
+
+
+@pytest.mark.skipif(ASSEMBLER is None, reason="Debian's llvm-22 is not on PATH")
+@pytest.mark.parametrize("chip", CHIPS)
+def test_each_chip_has_what_the_assembler_has(chip: str) -> None:
+    table, others = device_tables()
+    names = sorted({*table, *others})
+    ours = {name for name in names if chip in chips_with(name)}
+    known = known_to(chip, names)
+    assert ours ^ known == set()
+
+
+def test_what_a_chip_lacks_is_refused_there_alone() -> None:
+    body = "  v_prng_b32_e32 v0, v0\n  s_endpgm"
+    with pytest.raises(UnknownInstruction, match="v_prng.*gfx942 has no such instruction, gfx950 has"):
+        Program.from_assembly(assembly(body)).load("k")
+    Program.from_assembly(assembly(body, "gfx950")).load("k")
