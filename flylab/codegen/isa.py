@@ -21,6 +21,7 @@ from flylab.codegen.symbols import Symbols
 from flylab.errors import CompileError
 from flylab.targets import Target, target
 
+LDS_ALIGNMENT = 16
 DYNAMIC_STACK_BYTES = 16384
 """Private memory a lane for the stack of kernels that recurse or call through pointers, whose depth none can know."""
 
@@ -106,7 +107,8 @@ class IsaKernel:
 class Isa:
     """Assembly text and what it says: the chip, each kernel by name, and what they call and read.
 
-    `functions` are the kernels' code and that of what they call, `sections` the data, `symbols` all names.
+    `functions` are the kernels' code and that of what they call, `sections` the data, `symbols` all names;
+    `lds_symbol_bytes` of each kernel's LDS, its last ones, are those of `.amdgpu_lds` symbols.
     """
 
     text: str = field(repr=False)
@@ -115,6 +117,7 @@ class Isa:
     functions: dict[str, Function] = field(default_factory=dict, repr=False)
     sections: dict[str, Section] = field(default_factory=dict, repr=False)
     symbols: Symbols = field(default_factory=Symbols, repr=False)
+    lds_symbol_bytes: int = 0
 
     def __str__(self) -> str:
         return self.text
@@ -139,7 +142,7 @@ class Isa:
         metadata = {k.take(".name", str): k for k in notes.entries("amdhsa.kernels")}
         kernels = {name_: _kernel(target(name), functions.get(name_), name_, descriptor, reader,
                                   metadata.get(name_, Entry())) for name_, descriptor in descriptors.items()}
-        return cls(text, target(name), kernels, functions, reader.sections, reader.symbols)
+        return cls(text, target(name), kernels, functions, reader.sections, reader.symbols, reader.lds_bytes)
 
 
 _TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?-(gfx\w+)', re.M)
@@ -164,6 +167,9 @@ def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict
     if max((a.offset + a.size for a in args), default=0) > size or size > KERNARG_BYTES:
         raise CompileError(f"the arguments of kernel '{name}' do not fit its .kernarg_segment_size of {size} bytes, or "
                            f"it is more than {KERNARG_BYTES}")
+    lds = descriptor.get("group_segment_fixed_size", 0)
+    if reader.lds_bytes:
+        lds = -(-lds // LDS_ALIGNMENT) * LDS_ALIGNMENT + reader.lds_bytes
     scratch = descriptor.get("private_segment_fixed_size", 0)
     if descriptor.get("uses_dynamic_stack", 0):
         scratch += DYNAMIC_STACK_BYTES
@@ -171,7 +177,7 @@ def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict
         name=name, target=chip, instructions=function.instructions, labels=function.labels, args=args,
         kernarg_size=size, vgprs=vgprs, agprs=agprs,
         sgprs=metadata.take(".sgpr_count", int, descriptor.get("next_free_sgpr", 0)),
-        lds_bytes=descriptor.get("group_segment_fixed_size", 0) + reader.lds_bytes, scratch_bytes=scratch,
+        lds_bytes=lds, scratch_bytes=scratch,
         spills=metadata.take(".vgpr_spill_count", int, 0) + metadata.take(".sgpr_spill_count", int, 0),
         max_workgroup=metadata.take(".max_flat_workgroup_size", int, chip.max_workgroup), descriptor=descriptor)
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from flylab.codegen.encoding import is_inline
+from flylab.codegen.encoding import integer, is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.chips import chips_with
 from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
+from flylab.emulator.linking import Code
 from flylab.emulator.operands import (
     CONSTANT,
     OFF,
@@ -33,7 +34,6 @@ _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 _LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")
 _SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWORD)|"
                      r"(dst_unused):(UNUSED_(?:PAD|SEXT|PRESERVE)))")
-_DISTANCE = re.compile(r"\(([\w.$@]+)-([\w.$@]+)\)(&4294967295|>>32)")
 _WORDS = {SCALAR: "a scalar register", VECTOR: "a vector register", CONSTANT: "a constant", OFF: "'off'"}
 # What an encoding can name of each file.
 _VECTOR_NUMBERS = 256
@@ -138,6 +138,12 @@ def mode_of(kernel: IsaKernel) -> Mode:
                 descriptor.get("dx10_clamp", 1))
 
 
+def initial_mode(kernel: IsaKernel) -> int:
+    """The MODE register at a wave's start."""
+    descriptor = kernel.descriptor
+    return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
+
+
 def base_name(mnemonic: str) -> str:
     """The mnemonic without what names its encoding."""
     for suffix in SUFFIXES:
@@ -162,17 +168,16 @@ def unknown(kernel: IsaKernel, instruction: Instruction, why: str) -> UnknownIns
         f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where)
 
 
-def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
-    """Every instruction of a kernel. `others` decodes what is no row of `table`, by mnemonic.
+def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
+    """Every instruction that a kernel can reach. `others` decodes what is no row of `table`, by mnemonic.
 
     Raises `UnknownInstruction` for the first that cannot be executed.
     """
-    decoder = Decoder(kernel)
+    kernel, decoder = code.kernel, Decoder(code)
     coded = []
     for instruction in kernel.instructions:
         name = base_name(instruction.mnemonic)
         try:
-            instruction = decoder.with_distances(instruction)
             if kernel.target.arch not in (chips := chips_with(name)):
                 raise OperandError(f"{kernel.target} has no such instruction, {' and '.join(chips)} has")
             if name in others:
@@ -189,31 +194,24 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
 class Decoder:
     """Decodes the instructions of one kernel."""
 
-    def __init__(self, kernel: IsaKernel):
-        self.kernel, self.registers, self.mode = kernel, Registers(kernel), mode_of(kernel)
+    def __init__(self, code: Code):
+        self.code, self.kernel = code, code.kernel
+        self.registers, self.mode = Registers(code.kernel), mode_of(code.kernel)
 
     def target(self, label: str, instruction: Instruction) -> int:
-        """The distance in bytes from an instruction's record to that of a label."""
-        if label not in self.kernel.labels:
-            raise OperandError(f"the kernel has no label {label}")
-        return (self.kernel.labels[label] - instruction.index) * RECORD_BYTES
+        """The distance in bytes from an instruction's record to that of a label.
 
-    def with_distances(self, instruction: Instruction) -> Instruction:
-        """An instruction with the distances between labels that its operands name as numbers.
-
-        LLVM jumps far by adding such a distance to the address of the instruction after s_getpc_b64. Here addresses
-        are those of records.
+        A number instead of a label is the machine code's: words of 4 bytes from the next instruction on.
         """
-        if not any(_DISTANCE.match(text) for text in instruction.operands):
-            return instruction
-        operands = []
-        for text in instruction.operands:
-            found = _DISTANCE.fullmatch(text)
-            if found and found[1] in self.kernel.labels and found[2] in self.kernel.labels:
-                distance = (self.kernel.labels[found[1]] - self.kernel.labels[found[2]]) * RECORD_BYTES
-                text = str(distance >> 32 if found[3] == ">>32" else distance & 0xFFFFFFFF)
-            operands.append(text)
-        return replace(instruction, operands=tuple(operands))
+        place = self.kernel.labels.get(label)
+        words = integer(label)
+        if words is not None:
+            address = self.code.addresses[instruction.index] + 4 * (1 + (words ^ 0x8000) - 0x8000)
+            place = self.code.places.get(address) if -0x8000 <= words < 0x10000 else None
+        if place is None:
+            raise OperandError(f"the kernel has no label {label}" if words is None else
+                               f"no instruction is {words} words further")
+        return (place - instruction.index) * RECORD_BYTES
 
     def computing(self, row: Row, instruction: Instruction, modifiers: Iterable[str] | None = None) -> Coded:
         """An instruction of a row of the table; `modifiers` replaces those of the text."""
@@ -274,11 +272,6 @@ class Decoder:
             first = self.registers.offset(replace(operand, negative=False), 2 if wide else 1, VECTOR, SCALAR, CONSTANT)
             place = slots.put(first + (ROW_BYTES if operand.kind == VECTOR else 4) * (wide and high))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
-
-    def initial_mode(self) -> int:
-        """The MODE register at a wave's start."""
-        descriptor = self.kernel.descriptor
-        return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
 
 
 class Modifiers:

@@ -11,6 +11,7 @@ from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.ir import Builder, Value
+from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.operands import (
     CONSTANT,
     SCALAR,
@@ -27,7 +28,6 @@ from flylab.emulator.state import (
     EXEC,
     M0,
     MODE,
-    NOWHERE,
     PAST_END,
     RECORD_BYTES,
     SCC,
@@ -96,8 +96,12 @@ def _write_trap(name: str) -> str:
     return b.function(name, HANDLER)
 
 
-def write_past_end(name: str) -> str:
-    """What follows a kernel's last instruction."""
+def _past_end(decoder: Decoder, instruction: Instruction) -> Coded:
+    return Coded("past the end", _write_past_end)
+
+
+def _write_past_end(name: str) -> str:
+    """What follows a function's last instruction."""
     b = Builder()
     fault(b, PAST_END, 0, 0, 0)
     b.do("unreachable")
@@ -128,10 +132,11 @@ def _write_jump(name: str, condition: tuple[int, str, str] | None) -> str:
 
 
 def _take(b: Builder) -> None:
-    _go(b, b.at("%r", slot(b, 0).to("i64", True)))
+    go(b, b.at("%r", slot(b, 0).to("i64", True)))
 
 
-def _go(b: Builder, target: str) -> None:
+def go(b: Builder, target: str) -> None:
+    """Jumps to a record."""
     count_to_here(b)
     b.set_field("%w", Worker, "base", target)
     spent = b.field("%w", Worker, "count").cmp("ugt", b.field("%w", Worker, "until"))
@@ -140,41 +145,6 @@ def _go(b: Builder, target: str) -> None:
         b.do(f"ret i32 {YIELD}")
         b.label(b.fresh("unreached"))
     tail_call(b, target)
-
-
-def _get_address(decoder: Decoder, instruction: Instruction) -> Coded:
-    """s_getpc: the address of the next instruction, here of its record."""
-    (result,) = operands_of(instruction, 1)
-    coded = Coded("getpc", _write_get_address)
-    coded.slot(decoder.registers.offset(result, 2, SCALAR))
-    return coded
-
-
-def _write_get_address(name: str) -> str:
-    b = Builder()
-    b.store(b.let(f"ptrtoint ptr {b.at('%r', RECORD_BYTES)} to i64", "i64"), b.at("%s", slot(b, 0)))
-    next_record(b)
-    return b.function(name, HANDLER)
-
-
-def _set_address(decoder: Decoder, instruction: Instruction) -> Coded:
-    """s_setpc: a jump to an address that s_getpc and additions have made."""
-    (source,) = operands_of(instruction, 1)
-    coded = Coded("setpc", _write_set_address)
-    coded.slot(decoder.registers.offset(source, 2, SCALAR))
-    coded.slot(len(decoder.kernel.instructions) * RECORD_BYTES)
-    return coded
-
-
-def _write_set_address(name: str) -> str:
-    b = Builder()
-    first = b.let(f"ptrtoint ptr {b.field('%w', Worker, 'records').name} to i64", "i64")
-    distance = b.load(b.at("%s", slot(b, 0)), "i64") - first
-    wrong = distance.cmp("ugt", slot(b, 1).to("i64")) | (distance & (RECORD_BYTES - 1)).cmp("ne", 0)
-    with b.when(wrong):
-        fault(b, NOWHERE, 0, 0, 0)
-    _go(b, b.at(b.field("%w", Worker, "records").name, distance))
-    return b.function(name, HANDLER)
 
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -279,6 +249,6 @@ DECODERS: dict[str, Decode] = {
     **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
     "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg, "s_getreg_b32": _getreg,
-    "s_getpc_b64": _get_address, "s_setpc_b64": _set_address,
+    END_OF_FUNCTION: _past_end,
     "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane_of,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,8 @@ from typing import Any
 from flylab.codegen.isa import Isa, IsaKernel
 from flylab.emulator import core, jit
 from flylab.emulator.arguments import Buffer, fill_hidden, pack
-from flylab.emulator.decode import Coded, Decoder, Registers, decode
+from flylab.emulator.decode import Registers, decode, initial_mode
+from flylab.emulator.linking import Image
 from flylab.emulator.run import Geometry, Report, run
 from flylab.emulator.table import Row
 from flylab.errors import Check, DeviceError
@@ -21,7 +22,7 @@ from flylab.errors import Check, DeviceError
 
 @dataclass(frozen=True)
 class Loaded:
-    """A kernel ready to run: its records with the handlers' addresses in them."""
+    """A kernel ready to run: its records with the handlers' addresses in them, and behind them its table of places."""
 
     kernel: IsaKernel
     records: bytes
@@ -59,6 +60,10 @@ class Program:
         """Of each kernel, the checks that its traps stand for, by their numbers."""
         self._loaded: dict[str, Loaded] = {}
 
+    @cached_property
+    def _image(self) -> Image:
+        return Image(self.isa)
+
     @classmethod
     def from_assembly(cls, text: str) -> Program:
         """A program from assembly text for gfx942 or gfx950, with kernel descriptors.
@@ -73,14 +78,12 @@ class Program:
         Raises `UnknownInstruction` for the first instruction that the device cannot execute.
         """
         if name not in self._loaded:
-            kernel = self._kernel(name)
-            coded = decode(kernel, *device_tables())
+            code = self._image.code(self._kernel(name))
+            coded = decode(code, *device_tables())
             handlers = jit.addresses({c.key: c.write for c in coded})
-            # Code that runs past the end of the listing meets an end that says so.
             records = b"".join(c.record(handlers[c.key]) for c in coded)
-            mode = Decoder(kernel).initial_mode()
-            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), mode,
-                                        self.checks.get(name, ()))
+            self._loaded[name] = Loaded(code.kernel, records + code.table, Registers(code.kernel),
+                                        initial_mode(code.kernel), self.checks.get(name, ()))
         return self._loaded[name]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
@@ -109,7 +112,8 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return run(self.load(kernel), geometry, bytes(segment), buffers, own)
+        return run(self.load(kernel), geometry, bytes(segment), buffers,
+                   [*own, *self._image.buffers()])
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels
@@ -121,15 +125,6 @@ class Program:
         if name not in kernels:
             raise DeviceError(f"this program has no kernel '{name}'", hint=f"it holds {', '.join(kernels)}")
         return kernels[name]
-
-
-@cache
-def _past_end() -> bytes:
-    """The record after a kernel's last."""
-    from flylab.emulator.ops_control import write_past_end
-
-    key = "past the end"
-    return Coded(key, write_past_end).record(jit.addresses({key: write_past_end})[key])
 
 
 @cache
