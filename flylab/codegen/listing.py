@@ -80,29 +80,32 @@ class Code:
         Raises `CompileError` for an instruction that is in none, and for bytes between the instructions of one.
         """
         found: list[Function] = []
-        start: Mark | None = None
-        labels: dict[str, int] = {}
+        inner: list[Mark] = []
         done = 0
         for mark in [*self.marks, None]:
             begins = mark is not None and mark.kind == LABEL and mark.name in names
-            if mark is None or begins or mark.kind == END and start and mark.name in ("", start.name):
+            ends = mark is not None and mark.kind == END and bool(inner) and mark.name in ("", inner[0].name)
+            if mark is None or begins or ends:
                 end = len(self.instructions) if mark is None else mark.count
-                if start:
-                    found.append(self._function(start, end, labels))
+                if inner:
+                    found.append(self._function(inner, end))
                 elif done < end:
                     raise _stray(self.instructions[done])
-                start, labels, done = mark if begins else None, {}, end
-            if start and mark and mark.kind == LABEL:
-                labels[mark.name] = mark.count - start.count
+                inner, done = [], end
+            if mark and (begins or inner):
+                inner.append(mark)
         return found
 
-    def _function(self, start: Mark, end: int, labels: dict[str, int]) -> Function:
-        for mark in self.marks:
-            if mark.kind == BYTES and start.count <= mark.count < end:
+    def _function(self, marks: list[Mark], end: int) -> Function:
+        """The function that the first of its marks begins, up to instruction `end`."""
+        start = marks[0]
+        for mark in marks:
+            if mark.kind == BYTES and mark.count < end:
                 raise mark.statement.error(f"the directive {mark.name} cannot be read here",
                                            hint="give the instructions themselves, as LLVM's own listing does")
         body = tuple(replace(instruction, index=index, address=instruction.address - start.offset)
                      for index, instruction in enumerate(self.instructions[start.count:end]))
+        labels = {mark.name: mark.count - start.count for mark in marks if mark.kind == LABEL}
         return Function(start.name, self.section, start.offset, body, labels)
 
 

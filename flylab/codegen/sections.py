@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flylab.codegen.encoding import number
@@ -105,7 +104,7 @@ def add_data(section: Section, statement: Statement, word: str, rest: str, symbo
         for part in _parts(rest):
             value: int | float | None = number(part)
             if word in FLOATS:
-                section.add(_attempt(statement, part, lambda: struct.pack(FLOATS[word], float(part))))
+                section.add(_float(statement, part, FLOATS[word]))
             elif isinstance(value, int):
                 section.add((value & ((1 << (8 * INTEGERS[word])) - 1)).to_bytes(INTEGERS[word], "little"))
             else:
@@ -145,8 +144,8 @@ def _number(statement: Statement, text: str, symbols: Symbols) -> int:
         raise statement.error(f"{error}, and a number is needed here") from None
 
 
-def _attempt(statement: Statement, text: str, make: Callable[[], bytes]) -> bytes:
+def _float(statement: Statement, text: str, code: str) -> bytes:
     try:
-        return make()
+        return struct.pack(code, float(text))
     except (ValueError, OverflowError):
         raise statement.error(f"'{text[:60]}' is no number of the directive's format") from None

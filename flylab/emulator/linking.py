@@ -29,6 +29,7 @@ POINTER_BYTES = 8
 # Machine code comes in words of so many bytes.
 STEP = 4
 END_OF_FUNCTION = "<end of function>"
+JUMPS = ("s_branch", "s_cbranch_", "s_call_b64")
 RELOCATIONS = ("", "rel32", "gotpcrel32", "gotpcrel", "abs32", "rel64", "abs64")
 # LLVM may read a small constant in a wider piece, up to the next multiple of this.
 WORD = 4
@@ -140,7 +141,7 @@ class Image:
     def _called(self, function: Function) -> list[Function]:
         """The functions that one names, and those that data points to, where it names data."""
         names = {node.text for instruction in function.instructions for node in _symbols(instruction)}
-        names |= {operand for instruction in function.instructions if instruction.mnemonic.startswith(("s_branch", "s_c"))
+        names |= {operand for instruction in function.instructions if instruction.mnemonic.startswith(JUMPS)
                   for operand in instruction.operands if operand not in function.labels}
         places = [self.isa.symbols.places[name] for name in names if name in self.isa.symbols.places]
         if any(place.section in self.data for place in places):
@@ -157,6 +158,8 @@ class Image:
             try:
                 value = self._value(parse(operands[number]), start + instruction.address + 4, lds)
             except Unknown as error:
+                if "@" not in operands[number]:
+                    continue  # what is no register or symbol is told by whoever decodes the operand
                 raise CompileError(f"ISA line {instruction.isa_line}: {error}, and '{instruction.text[:80]}' needs it",
                                    hint="compile the kernel and what it uses as one module") from None
             except BadExpression as error:
@@ -164,8 +167,8 @@ class Image:
             operands[number] = str(value if -16 <= value <= 64 else value & 0xFFFFFFFF)
         return replace(instruction, operands=tuple(operands))
 
-    def _value(self, node: Node, here: int, lds: int = 0) -> int:
-        """The value of an expression with addresses that stands at the address `here`."""
+    def _value(self, node: Node, here: int, lds: int = 0, data: bool = False) -> int:
+        """The value of an expression with symbols that stands at the address `here`, in code or in data."""
         (relocation, *others) = {symbol.relocation for symbol in node.symbols()}
         if others:
             raise BadExpression(f"it holds two sorts of addresses, @{relocation} and @{others[0]}")
@@ -180,7 +183,7 @@ class Image:
             return self.table[name]
 
         value = evaluate(node, address)
-        if is_relative(node, lambda name: relocation != "" or self.isa.symbols.is_place(name)):
+        if is_relative(node, lambda name: relocation != "" or not data and self.isa.symbols.is_place(name)):
             value -= here
         return value >> 32 if relocation.endswith("@hi") else value
 
@@ -202,9 +205,7 @@ class Image:
     def _relocate(self, section: str, relocation: Relocation) -> None:
         at = self.memory[section].address + relocation.offset
         try:
-            value = self._value(relocation.value, at) if any(relocation.value.symbols()) else 0
-            if not any(symbol.relocation for symbol in relocation.value.symbols()):
-                value = evaluate(relocation.value, lambda name: self.isa.symbols.address(name, self._at))
+            value = self._value(relocation.value, at, data=True)
         except BadExpression as error:
             raise relocation.statement.error(str(error)) from None
         size = relocation.size
