@@ -193,7 +193,7 @@ class VectorAccess:
         lanes = STEP if n > 1 else WAVE_SIZE
         block = b.load(b.at(pointer, 4 * n * at), "i32", n * lanes, 1)
         for register in range(n):
-            part = self.shuffle(block, block, [lane * n + register for lane in range(lanes)]) if n > 1 else block
+            part = block.shuffle(block, [lane * n + register for lane in range(lanes)]) if n > 1 else block
             b.store(part, b.at(self.row(DATA, register), 4 * at), 64)
 
     def copy_out(self, pointer: str, at: int) -> None:
@@ -203,17 +203,12 @@ class VectorAccess:
         parts = [b.load(b.at(self.row(DATA, register), 4 * at), "i32", lanes, 64) for register in range(n)]
         while len(parts) > 1:  # side by side, in pairs; three registers are padded to four
             parts += parts[-1:] * (len(parts) % 2)
-            parts = [self.shuffle(x, y, list(range(2 * x.lanes))) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+            parts = [x.shuffle(y, range(2 * x.lanes)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
         block = parts[0]
         if n > 1:
             order = [register * lanes + lane for lane in range(lanes) for register in range(n)]
-            block = self.shuffle(block, block, order)
+            block = block.shuffle(block, order)
         b.store(block, b.at(pointer, 4 * n * at), 1)
-
-    def shuffle(self, x: Value, y: Value, order: list[int]) -> Value:
-        """Elements of two vectors, in this order."""
-        mask = ", ".join(f"i32 {n}" for n in order)
-        return self.b.let(f"shufflevector {x.typed}, {y.typed}, <{len(order)} x i32> <{mask}>", "i32", len(order))
 
     def check_bounds(self, addresses: Value) -> None:
         """The lowest and highest address within the buffer touched last, else each lane in some buffer."""

@@ -119,26 +119,13 @@ class _Handler:
         if type_.registers == 1 and type_.integer == "i16":
             bits = bits.to("i16")
         if type_.is_float:
-            bits = self.flushed(bits, type_, 1)
+            bits = flushed(self.form.mode, bits, type_, 1)
         sign = 1 << (int(type_.integer[1:]) - 1)
         if source.absolute:
             bits = bits & (sign - 1)
         if source.negative:
             bits = bits ^ -sign  # as a signed constant, the sign bit alone
         return bits.bits(type_.bits).to(type_.value) if type_.is_float else bits
-
-    def flushed(self, bits: Value, type_: Type, side: int) -> Value:
-        """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
-        mode = self.form.mode.denormals_32 if type_.bits == "float" else self.form.mode.denormals_16_64
-        if mode != DYNAMIC and mode & side:
-            return bits
-        exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
-        tiny = (bits & exponent).cmp("eq", 0)
-        if mode == DYNAMIC:
-            place = side << (4 if type_.bits == "float" else 6)
-            off = (self.b.load(self.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0)
-            tiny = tiny & off.splat(self.lanes)
-        return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""
@@ -151,13 +138,27 @@ class _Handler:
             value = low.cmp("ogt", 1.0).select(1.0, low)
         if type_.bits == "half":
             value = narrow(value)
-        return self.flushed(value.bits(type_.integer), type_, 2)
+        return flushed(self.form.mode, value.bits(type_.integer), type_, 2)
 
     def computed(self, arguments: list[Value]) -> tuple[Any, ...]:
         row = self.form.row
         function = row.clamped if self.form.clamp and row.clamped else row.compute
         found = function(*arguments)
         return found if isinstance(found, tuple) else (found,)
+
+
+def flushed(mode: Mode, bits: Value, type_: Type, side: int) -> Value:
+    """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
+    kept = mode.denormals_32 if type_.bits == "float" else mode.denormals_16_64
+    if kept != DYNAMIC and kept & side:
+        return bits
+    exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
+    tiny = (bits & exponent).cmp("eq", 0)
+    if kept == DYNAMIC:
+        place = side << (4 if type_.bits == "float" else 6)
+        off = (bits.b.load(bits.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0)
+        tiny = tiny & off.splat(bits.lanes)
+    return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
 
 
 def narrow(value: Value) -> Value:

@@ -12,6 +12,8 @@ from flylab.emulator.state import (
     END,
     EXEC,
     FAULT,
+    LDS_FILL,
+    LDS_STEP,
     RANGE_OFFSET,
     READY,
     ROW_BYTES,
@@ -64,6 +66,7 @@ def _count(b: Builder, name: str) -> None:
 def _group(b: Builder, launch: str, group: Value, finished: str) -> None:
     """Runs one workgroup: rounds over its waves; when none is ready, those at the barrier go on."""
     b.set_field("%w", Worker, "used", 0)
+    _fill_lds(b)
     _set_states(b, launch, None, READY)
     with b.forever() as (_, group_done):
         for name in ("ready", "waiting", "wave"):
@@ -82,6 +85,18 @@ def _group(b: Builder, launch: str, group: Value, finished: str) -> None:
             # A barrier in a loop gives each wave a new budget, so here is the only look at the stop flag.
             _leave_when_stopped(b, launch, group, finished)
             _set_states(b, launch, WAITING, READY)
+
+
+def _fill_lds(b: Builder) -> None:
+    """The workgroup's LDS as it begins: what a kernel reads of it before it writes is garbage, and always the same."""
+    b.set_field("%w", Worker, "cursor", 0)
+    with b.forever() as (_, end):
+        at = b.field("%w", Worker, "cursor")
+        b.leave_when(at.cmp("uge", b.field("%w", Worker, "lds_bytes")), end)
+        place = b.at(b.field("%w", Worker, "lds").name, at)
+        for step in range(0, LDS_STEP, 64):
+            b.store(b.const(LDS_FILL, "i32", 16), b.at(place, step), 64)
+        b.set_field("%w", Worker, "cursor", at + LDS_STEP)
 
 
 def _set_states(b: Builder, launch: str, old: int | None, new: int) -> None:

@@ -9,7 +9,19 @@ from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
 from flylab.emulator.run import Dims, Geometry
-from flylab.emulator.state import DESCRIPTOR, MISALIGNED, NOWHERE, PAST_END, PRIVATE, TRAP, WAVE_SIZE, Worker
+from flylab.emulator.state import (
+    DESCRIPTOR,
+    LDS_MISALIGNED,
+    LDS_OUTSIDE,
+    LDS_PARTIAL,
+    MISALIGNED,
+    NOWHERE,
+    PAST_END,
+    PRIVATE,
+    TRAP,
+    WAVE_SIZE,
+    Worker,
+)
 from flylab.errors import Check, DeviceError, OutOfBounds
 
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
@@ -59,6 +71,15 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
                            f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where,
                            hint="an index into memory of the thread's own is outside of it")
+    if worker.fault_kind == LDS_OUTSIDE:
+        what, hint = _outside_lds(kernel, geometry, worker)
+        return OutOfBounds(what + place, where=where, hint=hint)
+    if worker.fault_kind == LDS_MISALIGNED:
+        return DeviceError(f"an atomic of {worker.fault_size} bytes at byte {worker.fault_address} of LDS, which is no "
+                           f"multiple of {worker.fault_size}{place}", where=where)
+    if worker.fault_kind == LDS_PARTIAL:
+        return DeviceError(f"a transposing read in which only some lanes of a group of {worker.fault_size} are active"
+                           f"{place}", where=where, hint="the lanes exchange what they read, so all must take part")
     if worker.fault_kind == MISALIGNED:
         atomic = "_atomic_" in instruction.mnemonic
         what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
@@ -66,6 +87,15 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
                            f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
     what, hint = _outside(worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
+
+
+def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple[str, str]:
+    """What an access of LDS beyond the workgroup's bytes did wrong, and a hint."""
+    total = geometry.lds_bytes(kernel)
+    has = f"{total} bytes ({kernel.lds_bytes} static + {geometry.shared} dynamic)" if total else "none"
+    hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared=" if total else
+            "launch it with dynamic LDS: shared= is its number of bytes")
+    return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
 
 
 def _described(instruction: Instruction) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 FLOATS = ("half", "float", "double")
@@ -172,6 +172,16 @@ class Value:
         one = self.b.let(f"insertelement {full_type(self.type, lanes)} poison, {self.typed}, i64 0", self.type, lanes)
         return self.b.let(f"shufflevector {one.typed}, {one.typed}, <{lanes} x i32> zeroinitializer", self.type, lanes)
 
+    def shuffle(self, other: Value, order: Sequence[int]) -> Value:
+        """Lanes of this vector and, numbered on from its last, of another, in this order."""
+        mask = ", ".join(f"i32 {n}" for n in order)
+        text = f"shufflevector {self.typed}, {other.typed}, <{len(order)} x i32> <{mask}>"
+        return self.b.let(text, self.type, len(order))
+
+    def recast(self, type_: str, lanes: int) -> Value:
+        """The same bits as other elements, or as one number: 0 lanes."""
+        return self.b.let(f"bitcast {self.typed} to {full_type(type_, lanes)}", type_, lanes)
+
     def any(self) -> Value:
         """True where any lane of an i1 vector (or an i1 scalar) holds."""
         if not self.lanes:
@@ -216,6 +226,17 @@ class Builder:
             if type_ == "i1":
                 text = "true" if value else "false"
         return Value(self, f"splat ({type_} {text})" if lanes else text, type_, lanes)
+
+    def vector(self, values: Sequence[int], type_: str) -> Value:
+        """Integers as a constant vector."""
+        return Value(self, "<" + ", ".join(f"{type_} {n}" for n in values) + ">", type_, len(values))
+
+    def gathered(self, scalars: Sequence[Value]) -> Value:
+        """Scalars as one vector."""
+        vector = Value(self, "poison", scalars[0].type, len(scalars))
+        for n, scalar in enumerate(scalars):
+            vector = self.let(f"insertelement {vector.typed}, {scalar.typed}, i64 {n}", scalar.type, len(scalars))
+        return vector
 
     @staticmethod
     def mangle(type_: str, lanes: int) -> str:

@@ -44,7 +44,7 @@ Decode = Callable[[Decoder, Instruction], Coded]
 NO_EFFECT = (
     "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
     "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
-    "buffer_inv", "v_nop")
+    "buffer_inv", "v_nop", "ds_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
     "s_branch": None,

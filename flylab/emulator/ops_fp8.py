@@ -1,7 +1,6 @@
 """Conversions between 32-bit floats and 8-bit ones, whose encoding is the chip's: FNUZ on gfx942, OCP on gfx950.
 
-Source: CDNA3 and CDNA4 ISA, VOP1 and VOP3 conversions. Two things are not written there: a NaN keeps its sign in the
-OCP encodings, and that of bf8 is the quiet one of LLVM's APFloat, 0x7E.
+Source: CDNA3 and CDNA4 ISA, VOP1 and VOP3 conversions; `codec` has the numbers.
 """
 
 from __future__ import annotations
@@ -10,47 +9,13 @@ from collections.abc import Callable
 from functools import partial
 
 from flylab.codegen.isa import Instruction
-from flylab.dtypes import DTYPES, Encoding
+from flylab.dtypes import DTYPES
+from flylab.emulator.codec import decode, encode
 from flylab.emulator.decode import Coded, Decoder, base_name
 from flylab.emulator.ir import Value
 from flylab.emulator.operands import OperandError
-from flylab.emulator.semantics import is_nan, power_of_two
 from flylab.emulator.table import VECTOR_FAMILY, Row, rows
 from flylab.targets import TARGETS, Target
-
-
-def encode(x: Value, form: Encoding) -> Value:
-    """A float as the nearest 8-bit one, in 32 bits: in units of the last bit, rounded; beyond the largest, overflow."""
-    bits = x.bits("i32")
-    exponent = (bits.shr(23) & 0xFF).call("smax", 128 - form.bias)  # of denormals, that of the least normal number
-    size = x.call("fabs").to("double")
-    units = (size * power_of_two((form.mantissa + 127 - exponent).to("i64", True))).call("roundeven")
-    code = units.to_int("i32", True) + (exponent - (128 - form.bias)).shl(form.mantissa)
-    code = code.cmp("ugt", form.largest).select(form.overflow, code)
-    code = is_nan(x).select(form.nan or 0, code)
-    signed = code | bits.shr(31).shl(7)
-    if not form.unsigned_zero:
-        return signed
-    return (code.cmp("eq", 0) | code.cmp("eq", form.sign)).select(code, signed)
-
-
-def decode(code: Value, form: Encoding) -> Value:
-    """The float that the low 8 bits of a register stand for."""
-    size, sign = code & 0x7F, code & 0x80
-    field = size.shr(form.mantissa)
-    hidden = field.cmp("ne", 0).select(code.like(1 << form.mantissa), 0)
-    count = ((size & ((1 << form.mantissa) - 1)) + hidden).to_float("double", False)
-    exponent = field.call("smax", 1) - (form.bias + form.mantissa)
-    number = (count * power_of_two(exponent.to("i64", True))).to("float")
-    if form.unsigned_zero:
-        nan = (code & 0xFF).cmp("eq", form.sign)
-    else:
-        if form.has_infinity:
-            number = size.cmp("eq", form.overflow).select(float("inf"), number)
-        nan = size.cmp("ugt", form.overflow if form.has_infinity else form.largest)
-    number = nan.select(float("nan"), number)
-    return (number.bits("i32") & 0x7FFFFFFF | sign.shl(24)).bits("float") if not form.unsigned_zero else (
-        sign.cmp("ne", 0).select(-number, number))
 
 
 def _rows(chip: Target) -> dict[str, Row]:

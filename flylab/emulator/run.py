@@ -16,6 +16,8 @@ from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import Buffer
 from flylab.emulator.state import (
     FAULT,
+    LDS_SPARE,
+    LDS_STEP,
     MODE,
     RECORD_BYTES,
     SGPR_COUNT,
@@ -82,6 +84,10 @@ class Geometry:
     def waves(self) -> int:
         return -(-self.threads // WAVE_SIZE)
 
+    def lds_bytes(self, kernel: IsaKernel) -> int:
+        """Bytes of LDS that a workgroup has, static and dynamic."""
+        return kernel.lds_bytes + self.shared
+
     @classmethod
     def of(cls, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int], shared: int) -> Geometry:
         """A launch's shape, checked against the kernel and its chip."""
@@ -97,7 +103,7 @@ class Geometry:
         if found.workgroups > MOST_WORKGROUPS:
             raise DeviceError(f"a grid of {_times(found.grid)} = {found.workgroups} blocks is more than the software "
                               f"device counts, {MOST_WORKGROUPS}")
-        lds = kernel.lds_bytes + found.shared
+        lds = found.lds_bytes(kernel)
         if found.shared < 0 or lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
@@ -182,7 +188,8 @@ class _Run:
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
             grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
             initial_sgprs=self.sgprs.address, initial_v0=self.ids.address, initial_exec=self.masks.address,
-            group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2])
+            group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
+            lds_bytes=geometry.lds_bytes(loaded.kernel))
         self.workers = [self._worker() for _ in range(self.threads)]
 
     def _initial_sgprs(self) -> tuple[bytes, list[int]]:
@@ -219,7 +226,7 @@ class _Run:
         for n in range(3):
             packet[4 + 2 * n:6 + 2 * n] = block[n].to_bytes(2, "little")
             packet[12 + 4 * n:16 + 4 * n] = (grid[n] * block[n]).to_bytes(4, "little")
-        packet[28:32] = (self.loaded.kernel.lds_bytes + self.geometry.shared).to_bytes(4, "little")
+        packet[28:32] = self.geometry.lds_bytes(self.loaded.kernel).to_bytes(4, "little")
         packet[40:48] = self.kernarg.address.to_bytes(8, "little")
         return Memory(PACKET_BYTES, bytes(packet))
 
@@ -227,10 +234,10 @@ class _Run:
         waves, wave_bytes = self.geometry.waves, self.loaded.registers.wave_bytes
         memory = [Memory(ctypes.sizeof(Worker)), Memory(len(self.loaded.records), self.loaded.records),
                   Memory(waves * wave_bytes), Memory(waves * 4 * SGPR_COUNT), Memory(waves * ctypes.sizeof(Wave)),
-                  Memory(self.loaded.kernel.lds_bytes + self.geometry.shared)]
+                  Memory(-(-(self.launch.lds_bytes + LDS_SPARE) // LDS_STEP) * LDS_STEP)]
         worker = Worker.from_address(memory[0].address)
         worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
-        worker.check = self.core["core check"]
+        worker.check, worker.lds_bytes = self.core["core check"], self.launch.lds_bytes
         worker.records, worker.vgprs, worker.sgprs, worker.waves, worker.lds = (m.address for m in memory[1:])
         return worker, memory
 

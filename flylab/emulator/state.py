@@ -29,8 +29,15 @@ END, BARRIER, YIELD, FAULT = 1, 2, 3, 4
 # Wave states of the scheduler.
 READY, WAITING, DONE = 0, 1, 2
 
+# What LDS holds at a workgroup's start. The chip leaves there what ran before; here a read before a write is told by
+# its value: halves of 0x7FFF are NaN as f16, bf16, f32, f64 and OCP fp8, and huge as integers of 16 bits and more.
+LDS_FILL = 0x7FFF7FFF
+# It is filled in steps of so many bytes, to which its memory is rounded up, with some that a read of 12 may pass over.
+LDS_STEP, LDS_SPARE = 256, 4
+
 # Kinds of fault.
 OUT_OF_BOUNDS, MISALIGNED, DESCRIPTOR, TRAP, PAST_END, PRIVATE, NOWHERE = 1, 2, 3, 4, 5, 6, 7
+LDS_OUTSIDE, LDS_MISALIGNED, LDS_PARTIAL = 16, 17, 18
 
 # Instructions of a wave between two looks at the stop flag.
 BUDGET = 1 << 20
@@ -57,6 +64,7 @@ class Launch(ctypes.Structure):
         ("grid_x", c_uint64), ("grid_y", c_uint64), ("waves", c_uint64), ("vgpr_bytes", c_uint64),
         ("initial_sgprs", c_void_p), ("initial_v0", c_void_p), ("initial_exec", c_void_p),
         ("group_x_at", c_uint64), ("group_y_at", c_uint64), ("group_z_at", c_uint64),
+        ("lds_bytes", c_uint64),  # of a workgroup: static and dynamic
     ]
 
 
@@ -66,7 +74,7 @@ class Worker(ctypes.Structure):
     _fields_ = [
         ("addresses", c_uint64 * WAVE_SIZE),  # first, for its alignment
         ("launch", c_void_p), ("ranges", c_void_p), ("check", c_void_p), ("records", c_void_p), ("vgprs", c_void_p),
-        ("sgprs", c_void_p), ("lds", c_void_p), ("waves", c_void_p),
+        ("sgprs", c_void_p), ("lds", c_void_p), ("lds_bytes", c_uint64), ("waves", c_void_p),
         ("pc", c_void_p), ("base", c_void_p), ("count", c_uint64), ("until", c_uint64), ("clamped", c_uint64),
         ("groups", c_uint64), ("group", c_uint64), ("group_end", c_uint64), ("wave", c_uint64), ("ready", c_uint64),
         ("waiting", c_uint64), ("used", c_uint64), ("cursor", c_uint64),
