@@ -1,8 +1,8 @@
 """Random values of LLVM IR for the fuzz corpus: integers, floats and vectors, defined whatever the operands are.
 
 Every operation is one whose result LLVM defines to the bit on every target, for all operands that the writer gives it:
-shifts are masked, divisors odd and not negative, conversions saturate, no two zeros of different sign are compared for a
-least one, and the bits of a NaN (which targets choose) are replaced before they are looked at.
+shifts are masked, divisors odd and not negative, conversions saturate, two zeros of different sign are never asked for
+the lesser, and the bits of a NaN (which targets choose) are replaced before they are looked at.
 """
 
 from __future__ import annotations
