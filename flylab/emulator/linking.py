@@ -111,8 +111,7 @@ class Image:
         """The data that kernels may touch, an entry for each object that has a name."""
         found = [Buffer("the table of pointers", self.pointer_memory.address, len(self.pointers), False)]
         for name, section in self.data.items():
-            starts = sorted({0: name} | section.objects)
-            for start, end in zip(starts, [*starts[1:], -(-section.size // WORD) * WORD], strict=True):
+            for start, end in self._objects(name):
                 found.append(Buffer(section.objects.get(start, name), self.memory[name].address + start, end - start,
                                     section.writable))
         return found
@@ -123,33 +122,41 @@ class Image:
         Raises `CompileError` for a symbol that the text does not define.
         """
         lds = kernel.lds_bytes - self.isa.lds_symbol_bytes
-        reached: dict[str, Function] = {}
-        waiting = [self.isa.functions[kernel.name]]
-        while waiting:
-            function = waiting.pop()
-            if function.name not in reached:
-                reached[function.name] = function
-                waiting += self._called(function)
+        reached = self._reached(self.isa.functions[kernel.name])
         linked = []
-        for function in reached.values():
+        for function in reached:
             start = self.starts[function.section] + function.offset
             body = tuple(self._linked(instruction, start, lds) if instruction.symbolic else instruction
                          for instruction in function.instructions)
             linked.append((replace(function, instructions=body), start))
         return Code.of(kernel, linked)
 
-    def _called(self, function: Function) -> list[Function]:
-        """The functions that one names, and those that data points to, where it names data."""
-        names = {node.text for instruction in function.instructions for node in _symbols(instruction)}
-        names |= {operand for instruction in function.instructions if instruction.mnemonic.startswith(JUMPS)
-                  for operand in instruction.operands if operand not in function.labels}
-        places = [self.isa.symbols.places[name] for name in names if name in self.isa.symbols.places]
-        if any(place.section in self.data for place in places):
-            places += [self.isa.symbols.places[node.text] for section in self.data.values()
-                       for relocation in section.relocations for node in relocation.value.symbols()
-                       if node.text in self.isa.symbols.places]
-        return [f for place in places for f in self.isa.functions.values()
-                if f.section == place.section and f.offset <= place.offset < f.offset + f.size]
+    def _reached(self, kernel: Function) -> list[Function]:
+        """A kernel's own function, and those that it names, that data it names points to, and so on."""
+        functions, objects = {kernel.name: kernel}, set()
+        waiting = _names(kernel)
+        while waiting:
+            place = self.isa.symbols.places.get(waiting.pop())
+            if place is None:
+                continue
+            if place.section in self.data:
+                first, end = next((a, b) for a, b in self._objects(place.section) if a <= place.offset <= b)
+                if (place.section, first) not in objects:
+                    objects.add((place.section, first))
+                    waiting |= {symbol.text for relocation in self.data[place.section].relocations
+                                if first <= relocation.offset < end for symbol in relocation.value.symbols()}
+            for function in self.isa.functions.values():
+                here = function.section == place.section and 0 <= place.offset - function.offset < function.size
+                if here and function.name not in functions:
+                    functions[function.name] = function
+                    waiting |= _names(function)
+        return list(functions.values())
+
+    def _objects(self, section: str) -> list[tuple[int, int]]:
+        """Where each object of a section of data begins and ends."""
+        found = self.data[section]
+        starts = sorted({0} | found.objects.keys())
+        return list(zip(starts, [*starts[1:], -(-found.size // WORD) * WORD], strict=True))
 
     def _linked(self, instruction: Instruction, start: int, lds: int) -> Instruction:
         """An instruction whose symbols are numbers; a constant follows 4 bytes after its instruction's start."""
@@ -210,6 +217,13 @@ class Image:
             raise relocation.statement.error(str(error)) from None
         size = relocation.size
         ctypes.memmove(at, (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little"), size)
+
+
+def _names(function: Function) -> set[str]:
+    """The symbols that a function's instructions hold, and the labels it jumps to that are not its own."""
+    names = {node.text for instruction in function.instructions for node in _symbols(instruction)}
+    return names | {operand for instruction in function.instructions if instruction.mnemonic.startswith(JUMPS)
+                    for operand in instruction.operands if operand not in function.labels}
 
 
 def _symbols(instruction: Instruction) -> list[Node]:

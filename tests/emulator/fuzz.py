@@ -93,7 +93,7 @@ class Body(Writer):
         index = self.let(f"and i32 {self.value(I32, 1)}, {steps - 1}")
         offset = self.let(f"mul i32 {index}, {step}")
         wide = self.let(f"zext i32 {offset} to i64")
-        return self.let(f"getelementptr i8, {space} {base}, i64 {wide}"), step & -step
+        return self.let(f"getelementptr i8, {space} {base}, i64 {wide}"), min(step & -step, 16)
 
     def memory(self) -> None:
         """Write somewhere, read somewhere, of any width."""
