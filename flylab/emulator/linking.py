@@ -140,7 +140,7 @@ class Image:
             if place is None:
                 continue
             if place.section in self.data:
-                first, end = next((a, b) for a, b in self._objects(place.section) if a <= place.offset <= b)
+                first, end = max(one for one in self._objects(place.section) if one[0] <= place.offset)
                 if (place.section, first) not in objects:
                     objects.add((place.section, first))
                     waiting |= {symbol.text for relocation in self.data[place.section].relocations

@@ -152,6 +152,10 @@ class Writer:
         if new.kind != "i" and new.lanes == 1 and self.chance(0.7) and old.bits <= 64:
             return self.number(value, old, new)
         value = self.resized(value, old, Type("i", new.size))
+        if new.kind != "i":
+            # LLVM 22 from -O1 on (SIPeepholeSDWA) lets a float instruction take a byte or half itself, and then drops
+            # that it was to be sign-extended: so no float's bits come right from an extension.
+            value = self.let(f"xor i{new.size} {value}, {int('2468ACE13579BDF0' * 4, 16) >> (256 - new.size)}")
         return value if new.kind == "i" and new.lanes == 1 else self.let(f"bitcast i{new.size} {value} to {new}")
 
     def resized(self, value: str, old: Type, new: Type) -> str:
