@@ -65,7 +65,8 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}",
                            where=where)
     if worker.fault_kind == NOWHERE:
-        return DeviceError(f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}{place}", where=where)
+        return DeviceError(f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
+                           f"{place}", where=where)
     if worker.fault_kind == PRIVATE:
         offset = ctypes.c_int64(worker.fault_address).value
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "

@@ -65,12 +65,14 @@ class Program:
         return Image(self.isa)
 
     @classmethod
-    def from_assembly(cls, text: str) -> Program:
-        """A program from assembly text for gfx942 or gfx950, with kernel descriptors.
+    def from_assembly(cls, text: str, chip: str | None = None) -> Program:
+        """A program from assembly text for gfx942 or gfx950, with a descriptor (`.amdhsa_kernel`) for each kernel.
 
-        Raises `CompileError` for text that holds no kernel.
+        The text may be what a compiler prints or what people write: with macros, expressions, symbolic registers, data,
+        and functions that kernels call. `chip` is the chip where the text does not name it.
+        Raises `CompileError`, with the line, for what cannot be read, and for text that holds no kernel.
         """
-        return cls(Isa.parse(text))
+        return cls(Isa.parse(text, chip))
 
     def load(self, name: str) -> Loaded:
         """Decodes a kernel and makes its handlers, once.
@@ -90,7 +92,27 @@ class Program:
                kernel: str | None = None, shared: int = 0) -> Report:
         """Runs a kernel on numpy arrays, CPU tensors and numbers, which are changed in place.
 
-        Numbers take their type from the value, not from the kernel: 1.0 for a float, 1 for an integer.
+        >>> import numpy
+        >>> program = Program.from_assembly('''
+        ...     .amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+        ...     twice:
+        ...       s_load_dwordx2 s[2:3], s[0:1], 0x0
+        ...       v_lshlrev_b32 v1, 2, v0
+        ...       global_load_dword v2, v1, s[2:3]
+        ...       v_add_u32 v2, v2, v2
+        ...       global_store_dword v1, v2, s[2:3]
+        ...       s_endpgm
+        ...     .amdhsa_kernel twice
+        ...       .amdhsa_user_sgpr_kernarg_segment_ptr 1
+        ...       .amdhsa_kernarg_size 8
+        ...     .end_amdhsa_kernel''')
+        >>> numbers = numpy.arange(4, dtype="int32")
+        >>> print(program.launch(grid=1, block=4, args=[numbers]), numbers)
+        twice: 1 workgroups, 1 waves, 6 instructions, 0 clamped accesses (emulated) [0 2 4 6]
+
+        Arguments are laid out by the kernel's metadata. Numbers take their type from the value, not from the kernel:
+        1.0 for a float, 1 for an integer, numpy's scalars (ml_dtypes' too) and bytes as they are; a struct is bytes.
+        Without metadata they lie one after the other, and each must have a size of its own.
         `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
         Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.
         """

@@ -179,7 +179,7 @@ class _Run:
             Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
         descriptor = loaded.kernel.descriptor
         ids, masks = _work_items(geometry.block, 1 + descriptor.get("system_vgpr_workitem_id", 0))
-        sgprs, places = self._initial_sgprs()
+        sgprs, places = self._initial_sgprs(kernarg)
         self.sgprs, self.ids, self.masks = Memory(len(sgprs), sgprs), Memory(len(ids), ids), Memory(len(masks), masks)
         total = geometry.workgroups
         self.threads = min(worker_count(), total)
@@ -192,7 +192,7 @@ class _Run:
             lds_bytes=geometry.lds_bytes(loaded.kernel))
         self.workers = [self._worker() for _ in range(self.threads)]
 
-    def _initial_sgprs(self) -> tuple[bytes, list[int]]:
+    def _initial_sgprs(self, kernarg: bytes) -> tuple[bytes, list[int]]:
         """The scalar registers of every wave, and where the three workgroup ids go."""
         descriptor = self.loaded.kernel.descriptor
         values = [0] * SGPR_COUNT
@@ -204,9 +204,11 @@ class _Run:
                 address = addresses.get(name, 0)
                 values[at:at + count] = [(address >> (32 * n)) & 0xFFFFFFFF for n in range(count)]
                 at += count
-        if descriptor.get("user_sgpr_kernarg_preload_length", 0):
-            raise DeviceError(f"kernel '{self.loaded.kernel.name}' wants its arguments preloaded in registers",
-                              hint="compile it without amdgpu-kernarg-preload-count")
+        # Arguments that are in registers at the start, from a word of the segment on.
+        first, count = (descriptor.get(f"user_sgpr_kernarg_preload_{name}", 0) for name in ("offset", "length"))
+        for n in range(count):
+            values[at + n] = int.from_bytes(kernarg[4 * (first + n):4 * (first + n + 1)], "little")
+        at += count
         named, at = at, descriptor.get("user_sgpr_count", at)
         if at < named:
             raise DeviceError(f"the descriptor of kernel '{self.loaded.kernel.name}' has a user_sgpr_count of {at}, "
