@@ -112,7 +112,7 @@ class _Parser:
             value = integer(digits)
             if value is None:
                 raise self.bad()
-            return Node("number", value=value)
+            return Node("number", value=signed(value))
         if character:
             return Node("number", value=ord(character[-1]))
         if name:
