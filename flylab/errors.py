@@ -81,7 +81,7 @@ class DeviceError(FlylabError):
     """A kernel went wrong while it ran, or no device can run it."""
 
     workgroup: int | None = None
-    """The number of the workgroup that went wrong; those of lower numbers ran to their end."""
+    """The number of the workgroup that went wrong; those of lower numbers ran to their end, or waited for it."""
 
 
 class UnknownInstruction(DeviceError):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+from flylab.background import interruptible
 from flylab.codegen.isa import Isa
 from flylab.codegen.signed_zeros import keep_zero_minus
 from flylab.codegen.strings import files_of
 from flylab.errors import CompileError, ToolchainError
+from flylab.locks import fork_safe_lock
 from flylab.passes.recording import lines_of
 from flylab.targets import Target
 
+T = TypeVar("T")
 TRIPLE = "amdgcn-amd-amdhsa"
 WITHOUT = (
     # VectorCombine ends the process on shuffles of vectors of one element (an assertion in foldShuffleToIdentity),
@@ -24,6 +28,8 @@ WITHOUT = (
     "-disable-adv-copy-opt",
 )
 """Passes of LLVM 22 that are switched off, and why."""
+# One compile at a time, which a fork waits for: its child would find LLVM's own lock held for ever.
+_lock = fork_safe_lock()
 
 
 @functools.cache
@@ -55,12 +61,12 @@ class Optimised:
     @cached_property
     def assembly(self) -> str:
         """The assembly text."""
-        return str(self._emit("assembly"))
+        return str(interruptible(_alone, self._emit, "assembly"))
 
     @cached_property
     def object_code(self) -> bytes:
         """The relocatable ELF object; `hsaco.link` makes it loadable."""
-        return bytes(self._emit("object"))
+        return bytes(interruptible(_alone, self._emit, "object"))
 
 
 def _machine(target: Target, opt_level: int) -> Any:
@@ -70,8 +76,19 @@ def _machine(target: Target, opt_level: int) -> Any:
 def optimise(llvm_ir: str, target: Target, opt_level: int = 2) -> Optimised:
     """Optimise LLVM IR for a chip, at `opt_level` (0 to 3), which holds for the code generation too.
 
-    Raises `CompileError` where LLVM refuses the IR.
+    Ctrl-C returns at once, and LLVM goes on behind it. Raises `CompileError` where LLVM refuses the IR.
     """
+    found: Optimised = interruptible(_alone, _optimise, llvm_ir, target, opt_level)
+    return found
+
+
+def _alone(function: Callable[..., T], *arguments: Any) -> T:
+    """Calls what uses LLVM under the lock; LLVM's objects that it made are gone when the lock is free."""
+    with _lock:
+        return function(*arguments)
+
+
+def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     llvm = _llvm()
     try:
         module = llvm.parse_assembly(llvm_ir)

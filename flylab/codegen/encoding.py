@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import lru_cache
 
 EIGHT_BYTE_SCALAR = ("s_load_", "s_buffer_load_", "s_scratch_load_", "s_store_", "s_buffer_store_", "s_scratch_store_",
                      "s_dcache_", "s_memtime", "s_memrealtime", "s_atc_probe", "s_atomic_", "s_buffer_atomic_",
@@ -76,6 +77,7 @@ def is_register(operand: str) -> bool:
     return _REGISTER.match(bare) is not None
 
 
+@lru_cache(maxsize=4096)
 def is_literal(operand: str) -> bool:
     """True for a source constant that takes 4 bytes of its own.
 

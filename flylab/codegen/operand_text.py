@@ -21,6 +21,7 @@ _LISTED = re.compile(r"([vsa])(\d+)")
 _JUMPS = ("s_branch", "s_cbranch_", "s_call_")
 
 
+@lru_cache(maxsize=4096)
 def fields(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The operands, which commas part, and the modifiers, the words after the last operand.
 

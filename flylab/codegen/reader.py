@@ -28,7 +28,8 @@ KERNARG_BYTES = 1 << 20
 _LIMITS = (("next_free_vgpr", 0, 512), ("next_free_sgpr", 0, 102), ("accum_offset", 4, 256),
            ("wavefront_size32", 0, 0), ("user_sgpr_count", 0, 16), ("user_sgpr_kernarg_preload", 0, 16),
            ("user_sgpr_", 0, 1), ("system_sgpr_", 0, 1), ("system_vgpr_workitem_id", 0, 2), ("ieee_mode", 0, 1),
-           ("dx10_clamp", 0, 1), ("float_", 0, 3), ("kernarg_size", 0, KERNARG_BYTES), ("", 0, (1 << 32) - 1))
+           ("dx10_clamp", 0, 1), ("fp16_overflow", 0, 1), ("exception_", 0, 1), ("float_", 0, 3),
+           ("kernarg_size", 0, KERNARG_BYTES), ("", 0, (1 << 32) - 1))
 
 
 class Reader:

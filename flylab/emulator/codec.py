@@ -1,8 +1,8 @@
 """Small floats: from a code to a 32-bit float and back, for every format of 16 bits and fewer of `flylab.dtypes`.
 
-Written against `Value`, so that a handler does 64 lanes at once; integer arithmetic alone, so that neither the host's
-rounding nor its slow denormals come in. Source: the OCP specifications of 8-bit floats and of MX, AMD's CDNA3 and CDNA4
-ISA documents. What those leave open is decided thus:
+Written against `Value`, so that a handler does 64 lanes at once; in integer arithmetic, so that the host's slow
+denormals do not come in, but for halves, which hosts convert themselves. Source: the OCP specifications of 8-bit floats
+and of MX, AMD's CDNA3 and CDNA4 ISA documents. What those leave open is decided thus:
 
 * A NaN becomes a quiet one and keeps its sign; between formats of 16 bits and more it keeps the top of its payload, of
   8 bits there is one (that of bf8 is LLVM's, 0x7E). A format with no NaN (fp6, fp4) gives its largest number, of the
@@ -17,10 +17,11 @@ ISA documents. What those leave open is decided thus:
 
 from __future__ import annotations
 
-from flylab.dtypes import Encoding
+from flylab.dtypes import DTYPES, Encoding
 from flylab.emulator.ir import Value
 
 NEAREST, TOWARD_ZERO, STOCHASTIC = "nearest even", "toward zero", "stochastic"
+_HALF = DTYPES["Float16"].encoding
 _FRACTION, _BIAS, _INFINITY, _QUIET, _SIGN = 23, 127, 0x7F800000, 0x7FC00000, -0x80000000
 
 
@@ -35,22 +36,20 @@ def decode(code: Value, form: Encoding) -> Value:
         return _scale(size, form)
     if form.bias == _BIAS:
         return code.shl(_FRACTION - form.mantissa).bits("float")
+    if form == _HALF:
+        return code.to("i16").bits("half").to("float")
     moved = size.shl(_FRACTION - form.mantissa)
     bits = moved + ((_BIAS - form.bias) << _FRACTION)
-    denormal = (bits + (1 << _FRACTION)).bits("float") - 2.0 ** (1 - form.bias)
+    with code.b.to_nearest():  # exact, but for the sign of zero when rounded down
+        denormal = (bits + (1 << _FRACTION)).bits("float") - 2.0 ** (1 - form.bias)
     bits = size.cmp("ult", 1 << form.mantissa).select(denormal.bits("i32"), bits)
     if form.unsigned_zero:
         bits = (code & (2 * form.sign - 1)).cmp("eq", form.sign).select(_QUIET, bits)
-    elif form.has_infinity:
-        payload = moved | _QUIET if _keeps_payload(form) else size.like(_QUIET)
-        bits = size.cmp("uge", form.overflow).select(size.cmp("eq", form.overflow).select(_INFINITY, payload), bits)
     elif form.nan is not None:
-        bits = size.cmp("ugt", form.largest).select(_QUIET, bits)
+        if form.has_infinity:
+            bits = size.cmp("eq", form.overflow).select(_INFINITY, bits)
+        bits = size.cmp("ugt", form.overflow if form.has_infinity else form.largest).select(_QUIET, bits)
     return (bits | code.shl(31 - form.exponent - form.mantissa) & _SIGN).bits("float")
-
-
-def _keeps_payload(form: Encoding) -> bool:
-    return form.sign >= 1 << 15
 
 
 def _scale(code: Value, form: Encoding) -> Value:
@@ -67,9 +66,15 @@ def encode(x: Value, form: Encoding, how: str = NEAREST, random: Value | None = 
     is no such function: no instruction rounds to it.
     """
     assert form.mantissa
+    if form == _HALF and how != STOCHASTIC and saturate is False:
+        return _half(x, how)
     bits = x.bits("i32")
-    size = bits & 0x7FFFFFFF
     lost = _FRACTION - form.mantissa
+    if form.bias == _BIAS and how == NEAREST and saturate is False:  # a float's upper bits, rounded up to an infinity
+        upper = bits.shr(lost)
+        rounded = (bits + ((1 << (lost - 1)) - 1) + (upper & 1)).shr(lost)
+        return x.cmp("uno", x).select(upper | 1 << (form.mantissa - 1), rounded)
+    size = bits & 0x7FFFFFFF
     placed = _placed(size, form, jam=how == NEAREST)
     if how == NEAREST:
         placed = placed + ((1 << (lost - 1)) - 1) + (placed.shr(lost) & 1)
@@ -79,12 +84,22 @@ def encode(x: Value, form: Encoding, how: str = NEAREST, random: Value | None = 
     code = placed.shr(lost)
     code = code.cmp("ugt", form.largest).select(_beyond(size, form, how, saturate), code)
     if form.nan is not None:
-        nan = size.shr(lost) & (form.sign - 1) | form.nan if _keeps_payload(form) else size.like(form.nan)
+        nan = size.shr(lost) & (form.sign - 1) | form.nan if form.sign >= 1 << 15 else size.like(form.nan)
         code = size.cmp("ugt", _INFINITY).select(nan, code)
     sign = bits.shr(31).shl(form.exponent + form.mantissa)
     if form.unsigned_zero:
         return (code.cmp("eq", 0) | code.cmp("eq", form.sign)).select(code, code | sign)
     return code | sign
+
+
+def _half(x: Value, how: str) -> Value:
+    """As `encode`, by the host's conversion."""
+    with x.b.to_nearest():
+        near = x.to("half")
+    bits = near.bits("i16").to("i32")
+    if how == NEAREST:
+        return bits
+    return near.to("float").call("fabs").cmp("ogt", x.call("fabs")).select(bits - 1, bits)
 
 
 def _placed(size: Value, form: Encoding, jam: bool) -> Value:
@@ -109,7 +124,5 @@ def _beyond(size: Value, form: Encoding, how: str, saturate: bool | Value) -> Va
     over, largest = size.like(form.overflow), size.like(form.largest)
     if form.overflow == form.largest:
         return over
-    finite = size.cmp("ult", _INFINITY)
-    if how == TOWARD_ZERO or saturate is True:
-        return finite.select(largest, over)
-    return (finite & saturate).select(largest, over) if isinstance(saturate, Value) else over
+    bounded = size.b.where(True if how == TOWARD_ZERO else saturate, size.cmp("ult", _INFINITY))
+    return bounded.select(largest, over)

@@ -6,33 +6,30 @@ the values of one step fit the host's registers. Every source is read before any
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from flylab.emulator.ir import Builder, Value
-from flylab.emulator.state import EXEC, MODE, RECORD_BYTES, ROW_BYTES, SCC, VCC, WAVE_SIZE, slot_offset
+from flylab.emulator.float_mode import Mode, apply
+from flylab.emulator.ir import Builder, Value, width
+from flylab.emulator.lanes import Moved, move
+from flylab.emulator.rounding import Rounding
+from flylab.emulator.state import EXEC, M0, RECORD_BYTES, ROW_BYTES, SCC, VCC, WAVE_SIZE, Worker, slot_offset
 from flylab.emulator.table import PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row, Type
 
 HANDLER = "i32 @(ptr %r, ptr %v, ptr %s, ptr %w)"
 CHUNK = 16
 # A handler of more lines than this runs in steps of CHUNK lanes.
 LONG = 60
-DYNAMIC = 4
-
-
-class Mode(NamedTuple):
-    """The float mode of a handler: denormals (bit 0 taken, bit 1 given; DYNAMIC reads MODE), and the NaN rules."""
-
-    denormals_32: int = 3
-    denormals_16_64: int = 3
-    ieee: int = 1
-    dx10_clamp: int = 1
 
 
 class Source(NamedTuple):
     """A source as the handler sees it: where it comes from, the record's slot, modifiers.
 
-    `select` is how much of the register is taken: "" for all, else BYTE_0 ... BYTE_3, WORD_0, WORD_1.
+    `select` is how much of the register is taken: "" for all, else BYTE_0 ... BYTE_3, WORD_0, WORD_1. `control` is
+    which lane each lane reads, in the words of DPP: "" for its own.
     """
 
     kind: str
@@ -41,14 +38,21 @@ class Source(NamedTuple):
     absolute: bool = False
     sign_extend: bool = False
     select: str = ""
+    control: str = ""
 
     def __str__(self) -> str:
-        return self.kind + "-" * self.negative + "|" * self.absolute + "x" * self.sign_extend + self.select
+        marks = "-" * self.negative + "|" * self.absolute + "x" * self.sign_extend
+        return f"{self.kind}{marks}{self.select}{self.control}"
 
 
 @dataclass(frozen=True)
 class Form:
-    """What makes one handler of a row: the kinds of its operands and its modifiers; `key` names it."""
+    """What makes one handler of a row: the kinds of its operands and its modifiers; `key` names it.
+
+    `lanes` are those that DPP's masks let through, `zero_fill` its `bound_ctrl`: a lane whose source is none or is
+    inactive reads 0, where else it takes no part. `index_limit` is the slot with the end of the vector registers
+    where the instruction's are numbered relative to M0 (VGPR indexing), else -1.
+    """
 
     row: Row
     results: tuple[int, ...]
@@ -58,20 +62,27 @@ class Form:
     select: str = ""
     unused: str = ""
     mode: Mode = Mode()
+    lanes: int = (1 << WAVE_SIZE) - 1
+    zero_fill: bool = False
+    index_limit: int = -1
 
     @property
     def key(self) -> str:
         """The handler's name: two forms with the same key have the same code."""
-        mode = self.mode if self.row.uses_floats or self.row.clamped else ""
-        sources = " ".join(f"{s}@{s.slot}" for s in self.sources)
-        kind = f"{self.row.mnemonic} {self.row.sources}"
-        return f"{kind} {self.results} {sources} {self.clamp} {self.scale} {self.select} {self.unused} {mode}"
+        mode = self.mode if self.row.uses_floats or self.row.clamped else None
+        return _key(self.row.mnemonic, self.row.sources, self.results, self.sources, self.clamp, self.scale,
+                    self.select, self.unused, mode, self.lanes, self.zero_fill, self.index_limit)
+
+
+@lru_cache(maxsize=4096)
+def _key(mnemonic: str, types: tuple[str, ...], results: tuple[int, ...], sources: tuple[Source, ...],
+         *rest: Any) -> str:
+    return f"{mnemonic} {types} {results} {' '.join(f'{s}@{s.slot}' for s in sources)} {rest}"
 
 
 def next_record(b: Builder) -> None:
     """The end of a handler: on to the next instruction's."""
-    b.do(f"%next = getelementptr i8, ptr %r, i64 {RECORD_BYTES}")
-    tail_call(b, "%next")
+    tail_call(b, b.at("%r", RECORD_BYTES))
 
 
 def tail_call(b: Builder, record: str) -> None:
@@ -102,7 +113,8 @@ class _Handler:
     lanes = 0
 
     def __init__(self, form: Form):
-        self.form, self.b = form, Builder(ieee=bool(form.mode.ieee))
+        self.form, self.b = form, Builder()
+        apply(form.mode, self.b, form.row, Rounding)
 
     def raw(self, source: Source, registers: int) -> Value:
         """The 32 or 64 bits of a scalar register or constant, in every lane."""
@@ -118,27 +130,56 @@ class _Handler:
             bits = _selected(bits, source)
         if type_.registers == 1 and type_.integer == "i16":
             bits = bits.to("i16")
+        whole = bits
         if type_.is_float:
             bits = flushed(self.form.mode, bits, type_, 1)
-        sign = 1 << (int(type_.integer[1:]) - 1)
+        may_flush = bits is not whole
         if source.absolute:
-            bits = bits & (sign - 1)
+            bits = bits & ~_sign(type_)
         if source.negative:
-            bits = bits ^ -sign  # as a signed constant, the sign bit alone
-        return bits.bits(type_.bits).to(type_.value) if type_.is_float else bits
+            bits = bits ^ _sign(type_)
+        if not type_.is_float:
+            return bits
+        value = bits.bits(type_.bits)
+        # Else LLVM makes x + (y flushed to zero) into "x, or x + y", and a signalling NaN x stays one.
+        return (value.call("arithmetic.fence") if may_flush else value).to(type_.value)
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""
         if not type_.is_float:
             return value
-        if self.form.scale != 1.0:
-            value = value * self.form.scale
+        scaled = self.scaled(type_)
+        if scaled:
+            value = scaled.select(value * self.form.scale, value)
         if self.form.clamp:
-            low = value.cmp("ogt" if self.form.mode.dx10_clamp else "ugt", 0.0).select(value, 0.0)
+            nan = value.cmp("uno", value)
+            zeroed = self.b.where(self.form.mode.flag(self.b, "dx10_clamp"), nan)
+            low = (value.cmp("ugt", 0.0) & ~zeroed).select(value, 0.0)
             value = low.cmp("ogt", 1.0).select(1.0, low)
-        if type_.bits == "half":
-            value = narrow(value)
-        return flushed(self.form.mode, value.bits(type_.integer), type_, 2)
+        value = self.half(value) if type_.bits == "half" else value
+        bits = flushed(self.form.mode, value.bits(type_.integer), type_, 2)
+        if scaled:  # it makes -0 positive
+            bits = (scaled & (bits & ~_sign(type_)).cmp("eq", 0)).select(0, bits)
+        return bits
+
+    def half(self, value: Value) -> Value:
+        """A result as a half; where the mode says so, one beyond the range is the largest unless it was infinite."""
+        found = narrow(value)
+        if self.b.saturate is False or value.type == "half":
+            return found
+        beyond = found.call("fabs").cmp("oeq", math.inf) & value.call("fabs").cmp("one", math.inf)
+        return self.b.where(self.b.saturate, beyond).select(found.like(65504.0).call("copysign", found), found)
+
+    def scaled(self, type_: Type) -> Value | None:
+        """Where the output modifier (mul:2, mul:4, div:2) counts: not in IEEE mode, nor where denormals are given.
+
+        Source: AMD's ISA documents, "Output modifiers".
+        """
+        if self.form.scale == 1.0:
+            return None
+        b = self.b
+        yes = b.const(True, "i1", self.lanes)
+        return ~(b.where(self.form.mode.flag(b, _denormals(type_), 2), yes) | b.where(b.ieee, yes))
 
     def computed(self, arguments: list[Value]) -> tuple[Any, ...]:
         row = self.form.row
@@ -149,28 +190,37 @@ class _Handler:
 
 def flushed(mode: Mode, bits: Value, type_: Type, side: int) -> Value:
     """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
-    kept = mode.denormals_32 if type_.bits == "float" else mode.denormals_16_64
-    if kept != DYNAMIC and kept & side:
+    kept = mode.flag(bits.b, _denormals(type_), side)
+    if kept is True:
         return bits
     exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
     tiny = (bits & exponent).cmp("eq", 0)
-    if kept == DYNAMIC:
-        place = side << (4 if type_.bits == "float" else 6)
-        off = (bits.b.load(bits.b.at("%s", 4 * MODE), "i32") & place).cmp("eq", 0)
-        tiny = tiny & off.splat(bits.lanes)
-    return tiny.select(bits & -(1 << (int(type_.integer[1:]) - 1)), bits)
+    if isinstance(kept, Value):
+        tiny = tiny & ~kept.splat(bits.lanes)
+    return tiny.select(bits & _sign(type_), bits)
 
 
 def narrow(value: Value) -> Value:
     """A float or double as half, rounded once: a double goes to float with the lost bits kept in its last one."""
-    if value.type == "double":
+    if value.type != "double":
+        return value.to("half")
+    with value.b.to_nearest():
         near = value.to("float")
         back = near.to("double")
         bits = near.bits("i32")
         further = back.call("fabs").cmp("ogt", value.call("fabs"))
         odd = (further.select(bits - 1, bits)) | 1
-        value = back.cmp("one", value).select(odd, bits).bits("float")
-    return value.to("half")
+        found = back.cmp("one", value).select(odd, bits).bits("float").to("half")
+    return value.b.rounded("fptrunc", found, value)
+
+
+def _denormals(type_: Type) -> str:
+    return "denormals_32" if type_.bits == "float" else "denormals_16_64"
+
+
+def _sign(type_: Type) -> int:
+    """The sign bit of a float's bits, as a signed constant."""
+    return -(1 << (width(type_.bits) - 1))
 
 
 def _selected(bits: Value, source: Source) -> Value:
@@ -215,18 +265,32 @@ class _Vector(_Handler):
         self.lanes = lanes
         self.loop = lanes < WAVE_SIZE
         self.chunk = Value(self.b, "%chunk", "i64")
+        self.places: dict[int, Value] = {}
+        """By slot: where a vector register is, if not where the slot says."""
+        self.moved: Moved = {}
+
+    def whole_row(self, record_slot: int, register: int = 0) -> str:
+        """The pointer to a vector register."""
+        place = self.places.get(record_slot) or slot(self.b, record_slot)
+        return self.b.at(self.b.at("%v", place), ROW_BYTES * register)
 
     def row(self, record_slot: int, register: int = 0) -> str:
         """The pointer to this step's lanes of a vector register."""
-        row = self.b.at(self.b.at("%v", slot(self.b, record_slot)), ROW_BYTES * register)
+        row = self.whole_row(record_slot, register)
         return self.b.at(row, self.chunk.shl(2)) if self.loop else row
 
+    def part(self, record_slot: int, register: int) -> Value:
+        """This step's lanes of a vector register, or of what DPP made of it."""
+        if (record_slot, register) not in self.moved:
+            return self.b.load(self.row(record_slot, register), "i32", self.lanes, 64)
+        if not self.loop:
+            return self.moved[record_slot, register]
+        place = Worker.addresses.offset + ROW_BYTES * list(self.moved).index((record_slot, register))
+        return self.b.load(self.b.at(self.b.at("%w", place), self.chunk.shl(2)), "i32", self.lanes)
+
     def load(self, record_slot: int, registers: int) -> Value:
-        low = self.b.load(self.row(record_slot), "i32", self.lanes, 64)
-        if registers == 1:
-            return low
-        high = self.b.load(self.row(record_slot, 1), "i32", self.lanes, 64)
-        return low.to("i64") | high.to("i64").shl(32)
+        low = self.part(record_slot, 0)
+        return low if registers == 1 else low.to("i64") | self.part(record_slot, 1).to("i64").shl(32)
 
     def raw(self, source: Source, registers: int) -> Value:
         return self.load(source.slot, registers) if source.kind == "v" else super().raw(source, registers)
@@ -260,12 +324,18 @@ class _Vector(_Handler):
         masks = [t for t in row.results if t in ("mask", ".exec", ".vcc")]
         b.do(f"%exec = load i64, ptr {b.at('%s', 4 * EXEC)}, align 4")
         exec_ = Value(b, "%exec", "i64")
+        if self.form.index_limit >= 0:
+            self.place_registers()
+        if any(source.control for source in self.form.sources):
+            exec_ = self.move_lanes(exec_)
         if self.loop:
+            b.jump("before")
+            b.label("before")
             b.jump("step")
             b.label("step")
-            b.do("%chunk = phi i64 [ 0, %entry ], [ %chunk_next, %step ]")
+            b.do("%chunk = phi i64 [ 0, %before ], [ %chunk_next, %step ]")
             for n in range(len(masks)):
-                b.do(f"%mask{n} = phi i64 [ 0, %entry ], [ %mask_next{n}, %step ]")
+                b.do(f"%mask{n} = phi i64 [ 0, %before ], [ %mask_next{n}, %step ]")
         vectors, found = self.results()
         self.store(vectors, exec_)
         if self.loop:
@@ -276,6 +346,46 @@ class _Vector(_Handler):
             b.store(bits & exec_, b.at("%s", place))
         next_record(b)
         return b.function(name, HANDLER)
+
+    def types(self) -> list[tuple[Source, Type]]:
+        """The sources that the text names, with their types; a packed form has them twice."""
+        named = self.form.row.named_sources
+        return [(source, TYPES[named[n % len(named)]]) for n, source in enumerate(self.form.sources)]
+
+    def place_registers(self) -> None:
+        """VGPR indexing: M0 has an index, and a bit for each operand that it counts for.
+
+        Beyond the wave's registers a source is v0, and an instruction whose result is there does nothing.
+        Source: CDNA3 ISA, "VGPR indexing" and "Out-of-range behavior".
+        """
+        b, row = self.b, self.form.row
+        state = b.load(b.at("%s", 4 * M0), "i32")
+        limit = slot(b, self.form.index_limit)
+
+        def placed(record_slot: int, bit: int, registers: int) -> tuple[Value, Value]:
+            moved = (state.shr(12 + bit) & 1).cmp("ne", 0).select((state & 0xFF).shl(8), 0)
+            place = slot(b, record_slot) + moved
+            return place, (place + ROW_BYTES * registers).cmp("ugt", limit)
+
+        for n, (source, type_) in enumerate(self.types()):
+            if source.kind == "v":
+                place, outside = placed(source.slot, n % len(row.named_sources), type_.registers)
+                self.places[source.slot] = outside.select(0, place)
+        for record_slot, name in zip(self.form.results, row.named_results, strict=True):
+            if name != "mask":
+                self.places[record_slot], outside = placed(record_slot, 3, TYPES[name].registers)
+                with b.when(outside):
+                    next_record(b)
+                    b.label(b.fresh("unreached"))
+
+    def move_lanes(self, exec_: Value) -> Value:
+        """DPP: the sources that lanes read of others, kept in the worker's scratch for a loop; who takes part."""
+        b, form = self.b, self.form
+        self.moved, exec_ = move(b, self.types(), self.whole_row, exec_, form.lanes, form.zero_fill)
+        if self.loop:
+            for n, value in enumerate(self.moved.values()):
+                b.store(value, b.at("%w", Worker.addresses.offset + ROW_BYTES * n))
+        return exec_
 
     def results(self) -> tuple[list[tuple[int, Type, Value]], list[tuple[Value | int, Value]]]:
         """The vector results (slot, type, bits) and the mask results (place, bits)."""
@@ -333,7 +443,7 @@ class _Vector(_Handler):
         if type_.registers == 1 and value.type == "i16":
             value = value.to("i32")
         if not form.select:
-            return value | self.load(place, 1) & -0x10000 if type_.name[-1] == "+" else value
+            return _beside(type_.name[-1], value, lambda: self.load(place, 1))
         kind, _, number = form.select.partition("_")
         size = 8 if kind == "BYTE" else 16
         shift = size * int(number)
@@ -344,6 +454,13 @@ class _Vector(_Handler):
         if form.unused == "UNUSED_PRESERVE":
             placed = placed | self.load(place, 1) & ~(field << shift)
         return placed
+
+
+def _beside(suffix: str, value: Value, old: Callable[[], Value]) -> Value:
+    """A result of 16 bits beside what the suffix of its type keeps of the register."""
+    if suffix == "^":
+        return value.shl(16) | old() & 0xFFFF
+    return value | old() & -0x10000 if suffix == "+" else value
 
 
 class _Packed(_Vector):

@@ -21,8 +21,8 @@ instruction is an error that names it, with its line; none is skipped.
 
 An encoding's suffix (`_e32`, `_e64`, `_sdwa`, `_dpp`) is not part of a name here. *Operands* reads `results = sources`:
 `b16 b32 b64` are integers or bits, `f16 f32 f64` floats, `mask` a bit for each lane; `.scc .vcc .exec` are implied
-registers, `.lane` the lane's number, `@t` the result's old value; `f16d` is computed in double, and `+` keeps the upper
-half of the result's register. Where the cell is empty, operands are read by code of the module.
+registers, `.lane` the lane's number, `@t` the result's old value; `f16d` is computed in double, `+` keeps the upper
+half of the result's register, and `^` writes it. Where the cell is empty, operands are read by code of the module.
 """
 
 

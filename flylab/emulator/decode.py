@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
-from flylab.codegen.encoding import integer, is_inline
+from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
-from flylab.emulator.chips import chips_with
-from flylab.emulator.compute import DYNAMIC, Form, Mode, Source
+from flylab.emulator.chips import chips_with, lacking
+from flylab.emulator.compute import Form, Source
+from flylab.emulator.encodings import check_encoding
+from flylab.emulator.float_mode import Mode
+from flylab.emulator.gpr_index import index_states, is_indexed
+from flylab.emulator.lanes import is_control, lanes_of, sources_of
 from flylab.emulator.linking import Code
 from flylab.emulator.operands import (
     CONSTANT,
@@ -20,6 +25,7 @@ from flylab.emulator.operands import (
     VECTOR,
     Operand,
     OperandError,
+    bounded,
     constant_bits,
     operands_of,
 )
@@ -29,7 +35,7 @@ from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TY
 from flylab.errors import UnknownInstruction
 from flylab.places import SourceLine
 
-SUFFIXES = ("_e32", "_e64", "_sdwa")
+SUFFIXES = ("_e32", "_e64", "_sdwa", "_dpp")
 _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 _LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")
 _SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWORD)|"
@@ -37,6 +43,8 @@ _SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWOR
 _WORDS = {SCALAR: "a scalar register", VECTOR: "a vector register", CONSTANT: "a constant", OFF: "'off'"}
 # What an encoding can name of each file.
 _VECTOR_NUMBERS = 256
+# The largest alignment an access of private memory can want of the host.
+PRIVATE_ALIGNMENT = 16
 
 
 class Slots(list[int]):
@@ -45,7 +53,9 @@ class Slots(list[int]):
     def put(self, value: int, words: int = 1) -> int:
         """Puts a value of one or two words in the next slots; the number of the first."""
         first = len(self)
-        self += [(value >> (32 * n)) & 0xFFFFFFFF for n in range(words)]
+        self.append(value & 0xFFFFFFFF)
+        if words > 1:
+            self.append((value >> 32) & 0xFFFFFFFF)
         if len(self) > SLOTS:
             raise OperandError("it has more operands than a record holds")
         return first
@@ -58,11 +68,12 @@ class Coded:
     key: str
     write: Callable[[str], str]
     slots: Slots = field(default_factory=Slots)
+    indexed: bool = False
 
     @classmethod
     def of(cls, form: Form, slots: Slots) -> Coded:
         """An instruction of a row of the table."""
-        return cls(form.key, partial(compute.write, form), slots)
+        return cls(form.key, partial(compute.write, form), slots, form.index_limit >= 0)
 
     def slot(self, value: int) -> int:
         """Puts a word in the next slot; its number."""
@@ -70,14 +81,13 @@ class Coded:
 
     def record(self, handler: int) -> bytes:
         """The record's bytes."""
-        words = b"".join(word.to_bytes(4, "little") for word in self.slots)
-        return (handler.to_bytes(8, "little") + words).ljust(RECORD_BYTES, b"\0")
+        return struct.pack(f"<Q{len(self.slots)}I", handler, *self.slots).ljust(RECORD_BYTES, b"\0")
 
 
 class Registers:
     """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory.
 
-    `private_bytes` is what each lane has of private memory.
+    `private_bytes` is what each lane has of private memory, `private_stride` how far it is from lane to lane.
     """
 
     def __init__(self, kernel: IsaKernel):
@@ -87,11 +97,17 @@ class Registers:
         self.rows = max(-(-total // granule) * granule, granule)
         self.accumulators = descriptor.get("accum_offset", self.rows)
         self.private_bytes = kernel.scratch_bytes
+        self.private_stride = -(-self.private_bytes // PRIVATE_ALIGNMENT) * PRIVATE_ALIGNMENT
+
+    @property
+    def end_of_vectors(self) -> int:
+        """The byte offset after the last of the registers v0, v1 ..."""
+        return ROW_BYTES * min(self.accumulators, self.rows)
 
     @property
     def wave_bytes(self) -> int:
         """The memory of a wave: the rows of its vector registers, then the private memory of its lanes."""
-        return self.rows * ROW_BYTES + WAVE_SIZE * self.private_bytes
+        return self.rows * ROW_BYTES + WAVE_SIZE * self.private_stride
 
     def offset(self, operand: Operand, registers: int, *files: str) -> int:
         """The byte offset in its file of a register without source modifiers.
@@ -123,25 +139,6 @@ class Registers:
         if operand.kind == CONSTANT:
             return constant_bits(operand, "i32")
         return self.offset(operand, 1, SCALAR, CONSTANT)
-
-
-def mode_of(kernel: IsaKernel) -> Mode:
-    """The float mode a kernel's handlers are made for, from its descriptor and from what it writes to MODE."""
-    descriptor = kernel.descriptor
-    for name in ("float_round_mode_32", "float_round_mode_16_64"):
-        if descriptor.get(name, 0):
-            raise UnknownInstruction(f"kernel '{kernel.name}' asks for {name} {descriptor[name]}: "
-                                     "the software device rounds to nearest even only")
-    dynamic = any("HW_REG_MODE" in i.text and i.mnemonic.startswith("s_setreg") for i in kernel.instructions)
-    narrow, wide = descriptor.get("float_denorm_mode_32", 0), descriptor.get("float_denorm_mode_16_64", 3)
-    return Mode(DYNAMIC if dynamic else narrow, DYNAMIC if dynamic else wide, descriptor.get("ieee_mode", 1),
-                descriptor.get("dx10_clamp", 1))
-
-
-def initial_mode(kernel: IsaKernel) -> int:
-    """The MODE register at a wave's start."""
-    descriptor = kernel.descriptor
-    return descriptor.get("float_denorm_mode_32", 0) << 4 | descriptor.get("float_denorm_mode_16_64", 3) << 6
 
 
 def base_name(mnemonic: str) -> str:
@@ -179,13 +176,16 @@ def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Co
         name = base_name(instruction.mnemonic)
         try:
             if kernel.target.arch not in (chips := chips_with(name)):
-                raise OperandError(f"{kernel.target} has no such instruction, {' and '.join(chips)} has")
+                raise OperandError(lacking(kernel.target.arch, chips))
+            check_encoding(name, instruction.mnemonic.removeprefix(name))
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
                 coded.append(decoder.computing(table[name], instruction))
             else:
                 raise OperandError(REFUSED.get(name, "the operation table has no row for it"))
+            if is_indexed(decoder.index_states, instruction) and name.startswith("v_") and not coded[-1].indexed:
+                raise OperandError("VGPR indexing is on, and the software device has no such form of it")
         except OperandError as error:
             raise unknown(kernel, instruction, str(error)) from None
     return coded
@@ -196,28 +196,25 @@ class Decoder:
 
     def __init__(self, code: Code):
         self.code, self.kernel = code, code.kernel
-        self.registers, self.mode = Registers(code.kernel), mode_of(code.kernel)
+        self.registers, self.mode = Registers(code.kernel), Mode.of(code.kernel)
+
+    @cached_property
+    def index_states(self) -> dict[int, set[bool]]:
+        """Where VGPR indexing is on."""
+        return index_states(self.kernel)
 
     def target(self, label: str, instruction: Instruction) -> int:
-        """The distance in bytes from an instruction's record to that of a label.
-
-        A number instead of a label is the machine code's: words of 4 bytes from the next instruction on.
-        """
-        place = self.kernel.labels.get(label)
-        words = integer(label)
-        if words is not None:
-            address = self.code.addresses[instruction.index] + 4 * (1 + (words ^ 0x8000) - 0x8000)
-            place = self.code.places.get(address) if -0x8000 <= words < 0x10000 else None
-        if place is None:
-            raise OperandError(f"the kernel has no label {label}" if words is None else
-                               f"no instruction is {words} words further")
-        return (place - instruction.index) * RECORD_BYTES
+        """The distance in bytes from an instruction's record to that of a label."""
+        if label not in self.kernel.labels:
+            raise OperandError(f"the kernel has no label {label}")
+        return (self.kernel.labels[label] - instruction.index) * RECORD_BYTES
 
     def computing(self, row: Row, instruction: Instruction, modifiers: Iterable[str] | None = None) -> Coded:
         """An instruction of a row of the table; `modifiers` replaces those of the text."""
         results, sources = row.named_results, row.named_sources
         operands = operands_of(instruction, len(results) + len(sources))
         words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
+        words.check(row, instruction.mnemonic, own_words=modifiers is None)
         slots = Slots()
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:
@@ -228,12 +225,24 @@ class Decoder:
         found = []
         for half in range(2 if packed else 1):
             for n, (operand, type_name) in enumerate(zip(operands, sources, strict=True)):
-                source = self._half(slots, operand, type_name, words, n, half) if packed else self._source(
+                source = self.half(slots, operand, type_name, words, n, half) if packed else self._source(
                     slots, operand, type_name, words.select(n, type_name, row.family), row)
-                found.append(source)
-        select, unused = words.placement(len(sources), results, packed)
-        form = Form(row, places, tuple(found), words.clamp, words.scale, select, unused, self.mode)
-        return Coded.of(form, slots)
+                found.append(source._replace(control=words.control) if n == 0 else source)
+        return self.formed(row, places, found, words, slots, instruction)
+
+    def formed(self, row: Row, places: Sequence[int], sources: Sequence[Source], words: Modifiers, slots: Slots,
+               instruction: Instruction) -> Coded:
+        """An instruction of a row whose operands are in slots: `places` those of its results."""
+        if words.control and sources[0].kind != VECTOR:
+            raise OperandError("DPP moves the lanes of a vector register only")
+        limit = -1
+        if row.family != SCALAR_FAMILY and is_indexed(self.index_states, instruction):
+            if any(text.lstrip("-|").startswith("a") for text in instruction.operands):
+                raise OperandError("VGPR indexing is on, which holds for v0, v1 ... only")
+            limit = slots.put(self.registers.end_of_vectors)
+        select, unused = words.placement(len(row.sources), row.named_results, row.family == PACKED_FAMILY)
+        return Coded.of(Form(row, tuple(places), tuple(sources), words.clamp, words.scale, select, unused, self.mode,
+                             words.lanes, words.zero_fill, limit), slots)
 
     def _result(self, operand: Operand, type_name: str, row: Row) -> int:
         wanted = SCALAR if row.family == SCALAR_FAMILY or type_name == "mask" else VECTOR
@@ -250,7 +259,7 @@ class Decoder:
             place = slots.put(self.registers.source(operand, type_.registers, VECTOR, SCALAR, CONSTANT))
         return Source(operand.kind, place, operand.negative, operand.absolute, operand.sign_extend, select)
 
-    def _half(self, slots: Slots, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
+    def half(self, slots: Slots, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
         """A source of the low or high half of a packed instruction.
 
         A constant stands for 32 bits, of which op_sel and op_sel_hi pick a half like of a register: a float is the
@@ -281,6 +290,7 @@ class Modifiers:
         self.clamp, self.scale = False, 1.0
         self.lists: dict[str, list[bool]] = {}
         self.selects: dict[str, str] = {}
+        self.control, self.masks, self.zero_fill = "", {"row_mask": 15, "bank_mask": 15}, False
         for word in words:
             if word == "clamp":
                 self.clamp = True
@@ -291,8 +301,48 @@ class Modifiers:
             elif found := _SELECT.fullmatch(word):
                 name, value = (part for part in found.groups() if part)
                 self.selects[name] = "" if value == "DWORD" else value
-            else:
+            elif not self._read_dpp(word):
                 raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
+
+    def _read_dpp(self, word: str) -> bool:
+        """Takes a word of DPP. The assembler writes `bound_ctrl:0` and `bound_ctrl:1` for the same encoding."""
+        name, _, value = word.partition(":")
+        if name in self.masks:
+            self.masks[name] = bounded(value, 0, 15, f"the {name}")
+        elif name == "bound_ctrl":
+            self.zero_fill = bounded(value, 0, 1, "the bound_ctrl") in (0, 1)
+        elif is_control(word) and not self.control:
+            sources_of(word)
+            self.control = word
+        else:
+            return False
+        return True
+
+    @property
+    def lanes(self) -> int:
+        """The lanes that DPP's masks let through."""
+        return lanes_of(self.masks["row_mask"], self.masks["bank_mask"])
+
+    def check(self, row: Row, mnemonic: str, own_words: bool = True) -> None:
+        """Raises `OperandError` for words that the instruction's encoding has no room for.
+
+        Words that are not the text's own may pick parts of registers in any encoding.
+        """
+        dpp, packed = mnemonic.endswith("_dpp"), row.family in (PACKED_FAMILY, MIXED_FAMILY)
+        if dpp and not self.control:
+            raise OperandError("it names no lanes, as row_shr:1 would")
+        if not dpp and (self.control or self.zero_fill or self.lanes != lanes_of(15, 15)):
+            raise OperandError("only an instruction with the suffix _dpp moves lanes")
+        if dpp and "newbcast" not in self.control and any(
+                TYPES[t].registers == 2 and t != "mask" for t in (*row.named_results, *row.named_sources)):
+            raise OperandError("with 64-bit operands DPP has row_newbcast only")
+        if self.selects and own_words and not mnemonic.endswith("_sdwa"):
+            raise OperandError("only an instruction with the suffix _sdwa picks parts of registers")
+        lists = {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"}
+        if self.lists.keys() - lists:
+            raise OperandError(f"it takes no {' nor '.join(sorted(self.lists.keys() - lists))}")
+        if not row.clamps_floats and (self.scale != 1.0 or self.clamp and not row.clamped):
+            raise OperandError("its result is no float that could be scaled or clamped")
 
     def bit(self, name: str, n: int, default: int = 0) -> bool:
         """Entry `n` of a list such as `op_sel:[0,1]`."""
@@ -312,4 +362,4 @@ class Modifiers:
         if not packed and self.bit("op_sel", sources):
             return "WORD_1", "UNUSED_PRESERVE"
         select = self.selects.get("dst_sel", "")
-        return select, self.selects.get("dst_unused", "UNUSED_PAD") if select else ""
+        return select, self.selects.get("dst_unused", "UNUSED_PRESERVE") if select else ""

@@ -77,6 +77,8 @@ def _shrunk(value: Value, remainder: Value, limits: Limits) -> Value:
     """(value + remainder) * 2**-scale: a denormal that lies half way for `value` alone goes where `remainder` says."""
     integer = EXPONENT[value.type][3]
     near = value * 2.0**-limits.scale
+    if value.b.rounding:
+        return near  # rounded twice in one direction is rounded once
     left = value - near * 2.0**limits.scale
     half = left.call("fabs").cmp("oeq", 2.0 ** (limits.vanishing + limits.scale))
     outwards = left.bits(integer) ^ value.bits(integer)  # positive where `near` is the smaller in size
@@ -85,8 +87,11 @@ def _shrunk(value: Value, remainder: Value, limits: Limits) -> Value:
     return wrong.select(step, near)
 
 
-def div_fixup(quotient: Value, denominator: Value, numerator: Value) -> Value:
-    """v_div_fixup: the quotient, or what IEEE wants where an operand is zero, infinite or NaN."""
+def div_fixup(quotient: Value, denominator: Value, numerator: Value, refined: bool = True) -> Value:
+    """v_div_fixup: the quotient, or what IEEE wants where an operand is zero, infinite or NaN.
+
+    A quotient of halves is not `refined`: it is computed in floats, whose range it never leaves.
+    """
     _, mask, _, integer = EXPONENT[quotient.type]
     limits = LIMITS[quotient.type]
     sign = (denominator.bits(integer) ^ numerator.bits(integer)) & (-1 << (width(integer) - 1))
@@ -96,9 +101,9 @@ def div_fixup(quotient: Value, denominator: Value, numerator: Value) -> Value:
 
     top, bottom = biased_exponent(numerator), biased_exponent(denominator)
     result = signed(quotient.call("fabs"))
-    # A quotient beyond the range comes out of the refinement as infinity or NaN.
-    result = biased_exponent(quotient).cmp("eq", mask).select(signed(float("inf")), result)
-    result = (top - bottom).cmp("slt", limits.vanishing).select(signed(0.0), result)
+    if refined:  # a quotient beyond the range comes out of the refinement as infinity or NaN
+        result = biased_exponent(quotient).cmp("eq", mask).select(signed(float("inf")), result)
+        result = (top - bottom).cmp("slt", limits.vanishing).select(signed(0.0), result)
     zero_over, zero_under = numerator.cmp("oeq", 0.0), denominator.cmp("oeq", 0.0)
     inf_over, inf_under = is_infinite(numerator), is_infinite(denominator)
     result = (inf_under | zero_over).select(signed(0.0), result)

@@ -23,10 +23,11 @@ def flushed(x: Value) -> Value:
 
 
 def precise(function: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    """A float function by way of double, denormals flushed on both sides, NaN passed on."""
+    """A float function by way of double, denormals flushed on both sides, NaN passed on; no mode rounds it."""
 
     def compute(x: Value) -> Value:
-        result = flushed(function(flushed(x).to("double")).to(x.type))
+        with x.b.to_nearest():
+            result = flushed(function(flushed(x).to("double")).to(x.type))
         return is_nan(x).select(quiet(x), result)
 
     return compute

@@ -8,16 +8,20 @@ from collections.abc import Sequence
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decode import source_line
+from flylab.emulator.formats import names
 from flylab.emulator.run import Dims, Geometry
 from flylab.emulator.state import (
+    BAD_FORMAT,
     DESCRIPTOR,
     LDS_MISALIGNED,
     LDS_OUTSIDE,
     LDS_PARTIAL,
+    LDS_UNALIGNED_BASE,
     MISALIGNED,
     NOWHERE,
     PAST_END,
     PRIVATE,
+    SWIZZLED,
     TRAP,
     WAVE_SIZE,
     Worker,
@@ -58,15 +62,26 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if checked:
         check: Check = checks[which]
         return check.failed(f"\n    in block {block}, thread {thread} of kernel '{kernel.name}'")
-    place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {_described(instruction)}"
+    place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {described(instruction)}"
     if worker.fault_kind == TRAP:
         return DeviceError(f"the kernel trapped (code {worker.fault_address}){place}", where=where)
     if worker.fault_kind == DESCRIPTOR:
-        return DeviceError(f"the buffer descriptor has a stride or swizzle, and only raw ones are supported{place}",
-                           where=where)
-    if worker.fault_kind == NOWHERE:
-        return DeviceError(f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
+        return DeviceError(f"the four registers are no buffer descriptor, or one with a swizzle and used without an "
+                           f"index{place}", where=where,
+                           hint="make it with llvm.amdgcn.make.buffer.rsrc; fx.rocdl.make_buffer_tensor does")
+    if worker.fault_kind == SWIZZLED:
+        return DeviceError(f"an access of {worker.fault_size} bytes at byte {worker.fault_address} of a record reaches "
+                           f"over the 4 bytes that lie together in a swizzled buffer{place}", where=where)
+    if worker.fault_kind == BAD_FORMAT:
+        what = f"store {worker.fault_size} components to" if "_store_" in instruction.mnemonic else "read"
+        return DeviceError(f"the device cannot {what} the format {names(worker.fault_address)}{place}", where=where,
+                           hint="a store needs all components of its format, and no floats of 10 or 11 bits")
+    if worker.fault_kind == LDS_UNALIGNED_BASE:
+        return DeviceError(f"M0 and the offset make byte {worker.fault_address} of LDS, which is no multiple of 4"
                            f"{place}", where=where)
+    if worker.fault_kind == NOWHERE:
+        what = f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
+        return DeviceError(what + place, where=where)
     if worker.fault_kind == PRIVATE:
         offset = ctypes.c_int64(worker.fault_address).value
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
@@ -99,7 +114,8 @@ def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple
     return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
 
 
-def _described(instruction: Instruction) -> str:
+def described(instruction: Instruction) -> str:
+    """An instruction as errors name it: its text, its place in the code and in the listing."""
     return f"'{instruction.text}' (byte {instruction.address:#x}, ISA line {instruction.isa_line})"
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 FLOATS = ("half", "float", "double")
+# The operations whose results are rounded by the mode; fdiv and sqrt are steps of approximations only.
+ROUNDED = frozenset({"fadd", "fsub", "fmul", "fma", "fptrunc", "sitofp", "uitofp"})
 _MANGLE = {"half": "f16", "float": "f32", "double": "f64"}
 _WIDTH = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128, "half": 16, "float": 32, "double": 64}
 
@@ -47,7 +49,9 @@ class Value:
         return other if isinstance(other, Value) else self.b.const(other, self.type, self.lanes)
 
     def _op(self, name: str, other: Value | float) -> Value:
-        return self.b.let(f"{name} {self.typed}, {self.like(other).name}", self.type, self.lanes)
+        other = self.like(other)
+        found = self.b.let(f"{name} {self.typed}, {other.name}", self.type, self.lanes)
+        return self.b.rounded(name, found, self, other)
 
     def __add__(self, other: Value | float) -> Value:
         return self._op("fadd" if self.is_float else "add", other)
@@ -137,7 +141,7 @@ class Value:
             name = "fpext" if grow else "fptrunc"
         else:
             name = ("sext" if signed else "zext") if grow else "trunc"
-        return self._cast(name, type_)
+        return self.b.rounded(name, self._cast(name, type_), self)
 
     def bits(self, type_: str) -> Value:
         """The same bits as another type of the same width."""
@@ -145,7 +149,8 @@ class Value:
 
     def to_float(self, type_: str, signed: bool) -> Value:
         """An integer as a float, rounded to nearest even."""
-        return self._cast("sitofp" if signed else "uitofp", type_)
+        name = "sitofp" if signed else "uitofp"
+        return self.b.rounded(name, self._cast(name, type_), self)
 
     def to_int(self, type_: str, signed: bool) -> Value:
         """A float as an integer, towards zero, saturating; NaN gives 0."""
@@ -158,7 +163,8 @@ class Value:
     def call(self, name: str, *others: Value | float) -> Value:
         """The intrinsic `llvm.<name>` overloaded on this value's type (`fma`, `umin`, `sqrt`, `ctpop` ...)."""
         args = (self, *(self.like(x) for x in others))
-        return self.b.call(f"llvm.{name}.{self.b.mangle(self.type, self.lanes)}", self.type, self.lanes, *args)
+        found = self.b.call(f"llvm.{name}.{self.b.mangle(self.type, self.lanes)}", self.type, self.lanes, *args)
+        return self.b.rounded(name, found, *args)
 
     def count(self, name: str) -> Value:
         """`ctlz` or `cttz`; the width where no bit is set."""
@@ -193,11 +199,15 @@ class Value:
 class Builder:
     """Collects the lines of one function, and the intrinsics it calls.
 
-    `ieee` is the mode bit that makes v_min and v_max quiet a signalling NaN.
+    What of the float mode is not that of every handler: `ieee` is the bit that makes v_min and v_max quiet a signalling
+    NaN; `saturate` that which keeps finite halves and 8-bit floats finite; each a bool, or an i1 of the running wave.
+    `rounding` makes of a result rounded to nearest that of another rounding mode.
     """
 
-    def __init__(self, ieee: bool = True) -> None:
-        self.ieee = ieee
+    def __init__(self) -> None:
+        self.ieee: bool | Value = True
+        self.saturate: bool | Value = False
+        self.rounding: Callable[..., Value] | None = None
         self.lines: list[str] = []
         self.intrinsics: dict[str, str] = {}
         self._count = 0
@@ -248,6 +258,23 @@ class Builder:
         parameters = ", ".join(full_type(a.type, a.lanes) for a in args)
         self.intrinsics[name] = f"declare {result} @{name}({parameters})"
         return self.let(f"call {result} @{name}({', '.join(a.typed for a in args)})", type_, lanes)
+
+    def where(self, flag: bool | Value, condition: Value) -> Value:
+        """A condition, where a flag of the mode is set too."""
+        if isinstance(flag, Value):
+            return condition & flag.splat(condition.lanes)
+        return condition if flag else self.const(False, "i1", condition.lanes)
+
+    def rounded(self, operation: str, near: Value, *sources: Value) -> Value:
+        """The result of an operation in the mode of this function, from the one rounded to nearest even."""
+        return self.rounding(operation, near, *sources) if self.rounding and operation in ROUNDED else near
+
+    @contextmanager
+    def to_nearest(self) -> Iterator[None]:
+        """What is computed inside is rounded to nearest even whatever the mode."""
+        kept, self.rounding = self.rounding, None
+        yield
+        self.rounding = kept
 
     # memory: pointers are plain names of SSA values of type ptr
 
@@ -319,6 +346,10 @@ class Builder:
         """A loop over the numbers of the set bits of an i64, lowest first."""
         return _SetBits(self, mask)
 
+    def repeat(self, count: int, *carried: Value) -> Repeat:
+        """A loop of `count` rounds, at least one, which carries values from one round to the next."""
+        return Repeat(self, count, carried)
+
     def function(self, name: str, signature: str) -> str:
         """The whole module: declarations and one function of these lines."""
         head = f"define {signature.replace('@', '@' + name)} nounwind {{"
@@ -354,3 +385,37 @@ class _SetBits:
         b.do(f"{self.rest} = and i64 {self.left}, {less.name}")
         b.jump(self.head)
         b.label(self.end)
+
+
+class Repeat:
+    """`with b.repeat(8, x) as loop:` runs the block 8 times, where `loop.index` counts from 0.
+
+    `loop.values` are the carried values: the block sets those of the next round, and after it they are the last ones.
+    """
+
+    def __init__(self, b: Builder, count: int, carried: tuple[Value, ...]):
+        self.b, self.count, self._first = b, count, carried
+
+    def __enter__(self) -> Repeat:
+        b = self.b
+        self._before, self._head = b.fresh("before"), b.fresh("head")
+        for name in (self._before, self._head):
+            b.jump(name)
+            b.label(name)
+        self._at = len(b.lines)
+        self.index = Value(b, "%" + b.fresh("index"), "i64")
+        self.values = [Value(b, "%" + b.fresh("carried"), v.type, v.lanes) for v in self._first]
+        self._phis = [self.index, *self.values]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        b, tail, end = self.b, self.b.fresh("tail"), self.b.fresh("after")
+        b.jump(tail)
+        b.label(tail)
+        rounds = [self.index + 1, *self.values]
+        b.lines[self._at:self._at] = [
+            f"  {phi.name} = phi {full_type(phi.type, phi.lanes)} "
+            f"[ {first.name}, %{self._before} ], [ {later.name}, %{tail} ]"
+            for phi, first, later in zip(self._phis, [self.index.like(0), *self._first], rounds, strict=True)]
+        b.branch(rounds[0].cmp("eq", self.count), end, self._head)
+        b.label(end)

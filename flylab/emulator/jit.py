@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import struct
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from flylab.background import interruptible
+from flylab.emulator.changes import counting
 from flylab.errors import ToolchainError
 from flylab.locks import fork_safe_lock
 
@@ -30,16 +33,22 @@ def cache_directory() -> Path | None:
 
 
 def addresses(wanted: Mapping[str, Callable[[str], str]]) -> dict[str, int]:
-    """The address of each handler, by key; `wanted` maps a key to what writes its IR, given the function's name."""
+    """The address of each handler, by key; `wanted` maps a key to what writes its IR, given the function's name.
+
+    Ctrl-C returns at once, while the handlers that are missing are made, and kept, behind it.
+    """
+    if missing := {key: write for key, write in wanted.items() if key not in _addresses}:
+        interruptible(_make, missing)
+    return {key: _addresses[key] for key in wanted}
+
+
+def _make(wanted: Mapping[str, Callable[[str], str]]) -> None:
     with _lock:
-        missing = [key for key in wanted if key not in _addresses]
-        if missing:
-            host = _host()
-            symbols = {key: host.add(key, wanted[key]) for key in missing}
-            host.engine.finalize_object()
-            for key, symbol in symbols.items():
-                _addresses[key] = host.engine.get_function_address(symbol)
-        return {key: _addresses[key] for key in wanted}
+        host = _host()
+        symbols = {key: host.add(key, write) for key, write in wanted.items() if key not in _addresses}
+        host.engine.finalize_object()
+        for key, symbol in symbols.items():
+            _addresses[key] = host.engine.get_function_address(symbol)
 
 
 class _Host:
@@ -70,7 +79,7 @@ class _Host:
         path = directory / digest[:2] / f"{digest[2:40]}.o" if directory else None
         data = _read(path) if path else None
         if data is None:
-            data = self._compile(write(symbol))
+            data = self._compile(counting(write(symbol)))
             if path:
                 _write(path, data)
         self.engine.add_object_file(self.llvm.ObjectFileRef.from_data(data))
@@ -82,13 +91,38 @@ class _Host:
         # Handlers are short and written as they should run; the whole pipeline would take twice as long for nothing.
         builder = self.llvm.create_pass_builder(self.machine, self.llvm.PipelineTuningOptions(speed_level=1))
         passes = self.llvm.create_new_function_pass_manager()
+        passes.add_sroa_pass()
         passes.add_instruction_combine_pass()
         passes.add_simplify_cfg_pass()
         for function in module.functions:
             if not function.is_declaration:
                 passes.run(function, builder)
         result: bytes = self.machine.emit_object(module)
+        if names := undefined_symbols(result):
+            raise ToolchainError(f"LLVM made calls of {', '.join(sorted(names))} for this processor, and a handler of "
+                                 "the software device may call nothing")
         return result
+
+
+def undefined_symbols(data: bytes) -> set[str]:
+    """What an ELF object expects from elsewhere, apart from its offset table; nothing for other kinds of object.
+
+    No handler may have any: each one gives its object an entry in MCJIT's offset table, which then lies elsewhere than
+    those of the other objects, and MCJIT finds the constants of all objects by the first (llvmlite 0.50).
+    Source: System V ABI, "Object files".
+    """
+    if data[:5] != b"\x7fELF\x02":
+        return set()
+    at, size, count = *struct.unpack_from("<Q", data, 40), *struct.unpack_from("<HH", data, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, at + n * size) for n in range(count)]
+    found = set()
+    for _, kind, _, _, start, length, link, *_ in sections:
+        for place in range(start, start + length, 24) if kind == 2 else ():
+            name, _, _, section = struct.unpack_from("<IBBH", data, place)
+            first = sections[link][4] + name
+            if name and not section:
+                found.add(data[first:data.index(b"\0", first)].decode())
+    return found - {"_GLOBAL_OFFSET_TABLE_"}
 
 
 def _features(llvm: Any) -> Any:

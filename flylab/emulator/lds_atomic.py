@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from flylab.emulator.compute import Mode, flushed, narrow, slot
+from flylab.emulator.compute import flushed, narrow, slot
+from flylab.emulator.float_mode import Mode
 from flylab.emulator.ir import Value
 from flylab.emulator.lds import LdsHandler, fault_at
 from flylab.emulator.ops_float import bfloat_bits

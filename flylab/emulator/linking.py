@@ -13,13 +13,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from flylab.codegen.encoding import integer
 from flylab.codegen.expressions import BadExpression, Node, Unknown, evaluate, is_relative, parse
 from flylab.codegen.isa import Instruction, Isa, IsaKernel
 from flylab.codegen.listing import Function
 from flylab.codegen.sections import Relocation
 from flylab.codegen.symbols import LDS, Place
 from flylab.emulator.arguments import Buffer
-from flylab.emulator.run import Memory
+from flylab.emulator.state import Memory
 from flylab.errors import CompileError
 
 # Beyond the addresses that a process can have memory at, and within the 48 bits that pointers are kept in.
@@ -49,7 +50,7 @@ class Code:
 
     @classmethod
     def of(cls, kernel: IsaKernel, functions: Iterable[tuple[Function, int]]) -> Code:
-        """The code of functions with their addresses."""
+        """The code of functions with their addresses. A jump by a number of words becomes one to a label."""
         instructions: list[Instruction] = []
         labels: dict[str, int] = {}
         addresses: list[int] = []
@@ -63,6 +64,14 @@ class Code:
             labels |= {label: first + index for label, index in function.labels.items()}
         places = {address: number for number, address in enumerate(addresses)
                   if instructions[number].mnemonic != END_OF_FUNCTION}
+        for number, instruction in enumerate(instructions):
+            jumps = instruction.mnemonic.startswith(JUMPS) and instruction.operands
+            words = integer(instruction.operands[-1]) if jumps else None
+            place = places.get(addresses[number] + STEP * (1 + _signed16(words))) if words is not None else None
+            if place is not None:
+                label = f"instruction {place}"
+                labels[label] = place
+                instructions[number] = replace(instruction, operands=(*instruction.operands[:-1], label))
         return cls(replace(kernel, instructions=tuple(instructions), labels=labels), tuple(addresses), places)
 
     @property
@@ -217,6 +226,10 @@ class Image:
             raise relocation.statement.error(str(error)) from None
         size = relocation.size
         ctypes.memmove(at, (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little"), size)
+
+
+def _signed16(words: int) -> int:
+    return (words & 0xFFFF ^ 0x8000) - 0x8000
 
 
 def _names(function: Function) -> set[str]:

@@ -47,7 +47,7 @@ def _store_return(b: Builder) -> None:
 def _call_label(decoder: Decoder, instruction: Instruction) -> Coded:
     """s_call: a call of a label."""
     if len(instruction.operands) != 2:
-        raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
+        raise OperandError(f"it has {len(instruction.operands)} operands, and takes a result and a label")
     coded = Coded("call", _write_call_label)
     _put_return(coded, decoder, instruction, instruction.operands[0])
     coded.slot(decoder.target(instruction.operands[1], instruction))
@@ -69,7 +69,8 @@ def _jump_to(decoder: Decoder, instruction: Instruction) -> Coded:
     if calls:
         _put_return(coded, decoder, instruction, instruction.operands[0])
     else:
-        coded.slots.put(0, 3)
+        coded.slot(0)
+        coded.slots.put(0, 2)
     coded.slot(decoder.registers.offset(source, 2, SCALAR))
     first, span = decoder.code.span
     coded.slots.put(first, 2)

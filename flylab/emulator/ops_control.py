@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 
@@ -10,18 +9,18 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator.access import count_to_here, fault
 from flylab.emulator.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.decode import Coded, Decoder
+from flylab.emulator.float_mode import KNOWN_BITS
+from flylab.emulator.hwreg import MODE_ID
 from flylab.emulator.ir import Builder, Value
-from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.operands import (
     CONSTANT,
     SCALAR,
     VECTOR,
-    Operand,
     OperandError,
     bounded,
     operands_of,
-    parse_operand,
 )
+from flylab.emulator.ops_hardware import field_operand
 from flylab.emulator.state import (
     BARRIER,
     END,
@@ -43,8 +42,9 @@ Decode = Callable[[Decoder, Instruction], Coded]
 # before the next begins.
 NO_EFFECT = (
     "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
+    "s_dcache_wb_vol", "s_dcache_discard", "s_dcache_discard_x2", "s_atc_probe", "s_atc_probe_buffer",
     "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
-    "buffer_inv", "v_nop", "ds_nop")
+    "buffer_inv", "v_nop", "v_clrexcp", "ds_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
     "s_branch": None,
@@ -52,7 +52,8 @@ CONDITIONS = {
     "s_cbranch_vccz": (VCC, "i64", "eq"), "s_cbranch_vccnz": (VCC, "i64", "ne"),
     "s_cbranch_execz": (EXEC, "i64", "eq"), "s_cbranch_execnz": (EXEC, "i64", "ne"),
 }
-_HWREG = re.compile(r"hwreg\((\w+)(?:,\s*(\d{1,3}),\s*(\d{1,3}))?\)")
+# Jumps that a debugger turns on: there is none, so they are never taken.
+NEVER_TAKEN = tuple(f"s_cbranch_cdbg{which}" for which in ("sys", "user", "sys_or_user", "sys_and_user"))
 
 
 def _no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -96,7 +97,8 @@ def _write_trap(name: str) -> str:
     return b.function(name, HANDLER)
 
 
-def _past_end(decoder: Decoder, instruction: Instruction) -> Coded:
+def past_end(decoder: Decoder, instruction: Instruction) -> Coded:
+    """What `END_OF_FUNCTION` is decoded to."""
     return Coded("past the end", _write_past_end)
 
 
@@ -109,10 +111,13 @@ def _write_past_end(name: str) -> str:
 
 
 def _jump(decoder: Decoder, instruction: Instruction) -> Coded:
-    coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
     if len(instruction.operands) != 1:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes the label of its target")
-    coded.slot(decoder.target(instruction.operands[0], instruction))
+    distance = decoder.target(instruction.operands[0], instruction)
+    if instruction.mnemonic in NEVER_TAKEN:
+        return _no_effect(decoder, instruction)
+    coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
+    coded.slot(distance)
     return coded
 
 
@@ -147,30 +152,33 @@ def go(b: Builder, target: str) -> None:
     tail_call(b, target)
 
 
+def _send(decoder: Decoder, instruction: Instruction) -> Coded:
+    """s_sendmsg: an interrupt reaches nobody, since nothing waits for one here; other messages are not for kernels."""
+    if (*instruction.operands, *instruction.modifiers) not in (("sendmsg(MSG_INTERRUPT)",), ("1",), ("0x1",)):
+        raise OperandError("of the messages the software device takes MSG_INTERRUPT only; the others are for graphics "
+                           "and trap handlers")
+    return _no_effect(decoder, instruction)
+
+
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    """Writes of the denormal bits of MODE; nothing else of the hardware registers can be written."""
-    first, size, value = _mode_operands(instruction, 0)
-    if first < 4 or first + size > 8:
-        raise OperandError("only the denormal bits of MODE can be changed")
+    """Writes of MODE, the one hardware register that can be written: of its bits, those of the float mode.
+
+    The others (exceptions, debugging, indexing) can only be written 0, by a constant.
+    """
+    (register, first, size), value = field_operand(instruction, 0)
+    if register != MODE_ID:
+        raise OperandError("of the hardware registers only MODE can be written")
     field = ((1 << size) - 1) << first
     coded = Coded(f"setreg {value.kind}", partial(_write_setreg, kind=value.kind))
-    coded.slot(decoder.registers.scalar(value))
+    place = decoder.registers.scalar(value)
+    other = field & ~KNOWN_BITS
+    if other and (value.kind != CONSTANT or place << first & other):
+        raise OperandError("of MODE only the rounding, denormal, clamp, IEEE and overflow bits can be set, and it "
+                           f"names {size} bits from bit {first} up")
+    coded.slot(place)
     coded.slot(first)
-    coded.slot(field)
+    coded.slot(field & KNOWN_BITS)
     return coded
-
-
-def _mode_operands(instruction: Instruction, place: int) -> tuple[int, int, Operand]:
-    """The first bit and the size of the field of MODE that operand `place` names, and the other operand."""
-    if len(instruction.operands) != 2:
-        raise OperandError(f"it has {len(instruction.operands)} operands, and takes 2")
-    found = _HWREG.fullmatch(instruction.operands[place])
-    if found is None or found[1] not in ("HW_REG_MODE", "1"):
-        raise OperandError("of the hardware registers the software device has MODE only")
-    first, size = int(found[2] or 0), int(found[3] or 32)
-    if size < 1 or first + size > 32:
-        raise OperandError(f"a register has no {size} bits from bit {first} up")
-    return first, size, parse_operand(instruction.operands[1 - place])
 
 
 def _write_setreg(name: str, kind: str) -> str:
@@ -178,22 +186,6 @@ def _write_setreg(name: str, kind: str) -> str:
     value = slot(b, 0) if kind == CONSTANT else b.load(b.at("%s", slot(b, 0)), "i32")
     field, place = slot(b, 2), b.at("%s", 4 * MODE)
     b.store(b.load(place, "i32") & ~field | value.shl(slot(b, 1)) & field, place)
-    next_record(b)
-    return b.function(name, HANDLER)
-
-
-def _getreg(decoder: Decoder, instruction: Instruction) -> Coded:
-    first, size, result = _mode_operands(instruction, 1)
-    coded = Coded("getreg", _write_getreg)
-    coded.slot(decoder.registers.offset(result, 1, SCALAR))
-    coded.slot(first)
-    coded.slot((1 << size) - 1)
-    return coded
-
-
-def _write_getreg(name: str) -> str:
-    b = Builder()
-    b.store(b.load(b.at("%s", 4 * MODE), "i32").shr(slot(b, 1)) & slot(b, 2), b.at("%s", slot(b, 0)))
     next_record(b)
     return b.function(name, HANDLER)
 
@@ -248,7 +240,7 @@ def _write_write_lane(name: str, kind: str, lane_kind: str) -> str:
 DECODERS: dict[str, Decode] = {
     **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
-    "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg, "s_getreg_b32": _getreg,
-    END_OF_FUNCTION: _past_end,
+    "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg,
+    **dict.fromkeys(NEVER_TAKEN, _jump), "s_sendmsg": _send,
     "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane_of,
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from flylab.dtypes import DTYPES
 from flylab.emulator import elementary
+from flylab.emulator.codec import NEAREST, TOWARD_ZERO, encode
 from flylab.emulator.division import div_fixup, div_fmas, div_scale
 from flylab.emulator.ir import Value
 from flylab.emulator.semantics import (
@@ -14,12 +17,13 @@ from flylab.emulator.semantics import (
     fraction,
     frexp_exponent,
     frexp_fraction,
-    is_nan,
     ldexp_double,
     ldexp_single,
     legacy_product,
     median,
     three,
+    unsigned_byte,
+    with_byte,
 )
 from flylab.emulator.table import MIXED_FAMILY, VECTOR_FAMILY, rows
 
@@ -34,12 +38,17 @@ def fma(x: Value, y: Value, z: Value) -> Value:
     return x.call("fma", y, z)
 
 
+def multiply_add(x: Value, y: Value, z: Value) -> Value:
+    """x * y + z of halves, rounded after the product and after the sum."""
+    return (x * y).to("half").to("float") + z
+
+
 def _comparisons() -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for bits in FLOATS:
         for name, predicate in PREDICATES.items():
             found += _both(f"{name}_f{bits}", f"f{bits} f{bits}", lambda x, y, p=predicate: x.cmp(p, y))
-        found += _both(f"class_f{bits}", f"f{bits} b32", _classify_16 if bits == "16" else classify)
+        found += _both(f"class_f{bits}", f"f{'16b' if bits == '16' else bits} b32", classify)
     return found
 
 
@@ -49,16 +58,15 @@ def _both(name: str, sources: str, compute: Any) -> list[tuple[Any, ...]]:
             (f"v_cmpx_{name}", f"mask .exec = {sources}", lambda *s: (compute(*s),) * 2)]
 
 
-def _classify_16(x: Value, wanted: Value) -> Value:
-    """The classes of a half that is computed as float: its denormals are those below 2**-14."""
-    tiny = x.call("fabs").cmp("olt", 2.0**-14) & x.cmp("une", 0.0)
-    shrunk = tiny.select(x * 2.0**-125, x)  # a half denormal becomes a float denormal, with its sign
-    return classify(shrunk, wanted)
-
-
 def _for_each(names: str, bits: tuple[str, ...], signature: str, compute: Any) -> list[tuple[Any, ...]]:
     """The rows of one function for several formats; `{}` in names and signature is the width."""
     return [(names.replace("{}", b), signature.replace("{}", b), compute) for b in bits]
+
+
+def _extremes(names: str, bits: tuple[str, ...], sources: int, compute: Any) -> list[tuple[Any, ...]]:
+    """As `_for_each`, of functions that tell signalling NaNs from others, so that halves stay halves."""
+    types = {b: f"f{b}b" if b == "16" else f"f{b}" for b in bits}
+    return [(names.replace("{}", b), f"{t} = {' '.join([t] * sources)}", compute) for b, t in types.items()]
 
 
 def _saturate(value: Value, signed: bool, bits: int) -> Value:
@@ -73,29 +81,20 @@ def _nearest_up(x: Value) -> Value:
     return (x + 0.5).call("floor")
 
 
-def half_bits(x: Value) -> Value:
-    """A float as the bits of a half, in 32 bits."""
-    return x.to("half").bits("i16").to("i32")
+def _encoded(name: str, how: str = NEAREST) -> Any:
+    """A float as the bits of a 16-bit one, in 32 bits, whatever the rounding mode."""
+    form = DTYPES[name].encoding
+    assert form is not None
+    return lambda x: encode(x, form, how, saturate=name == "Float16" and x.b.saturate)
 
 
-def half_bits_toward_zero(x: Value) -> Value:
-    """v_cvt_pkrtz: as `half_bits`, rounded towards zero; finite values stay finite."""
-    near = x.to("half")
-    away = near.to("float").call("fabs").cmp("ogt", x.call("fabs"))
-    bits = near.bits("i16").to("i32")
-    return away.select(bits - 1, bits)
-
-
-def bfloat_bits(x: Value) -> Value:
-    """A float as the bits of a bfloat16, nearest even, in 32 bits."""
-    bits = x.bits("i32")
-    rounded = (bits + 0x7FFF + (bits.shr(16) & 1)).shr(16)
-    return is_nan(x).select(bits.shr(16) | 0x40, rounded)
+bfloat_bits = _encoded("BFloat16")
 
 
 def _normal_16(x: Value, signed: bool) -> Value:
     """v_cvt_pknorm: a float of [-1, 1] (or [0, 1]) as a fixed-point 16-bit integer."""
-    scaled = (x * (32767.0 if signed else 65535.0)).call("roundeven")
+    with x.b.to_nearest():
+        scaled = (x.to("double") * (32767.0 if signed else 65535.0)).call("roundeven")
     low, high = (-32767, 32767) if signed else (0, 65535)
     return scaled.to_int("i32", True).call("smax", low).call("smin", high) & 0xFFFF
 
@@ -121,11 +120,14 @@ ARITHMETIC = [
     *_for_each("v_fmac_f{}", ("32", "64"), "f{} = f{} f{} @f{}", fma),
     ("v_fma_f16", "f16d+ = f16d f16d f16d", fma),
     ("v_fma_legacy_f16", "f16d = f16d f16d f16d", fma),
-    *_for_each("v_max_f{}", FLOATS, "f{} = f{} f{}", extreme(True)),
-    *_for_each("v_min_f{}", FLOATS, "f{} = f{} f{}", extreme(False)),
-    *_for_each("v_max3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(True))),
-    *_for_each("v_min3_f{}", ("16", "32"), "f{} = f{} f{} f{}", three(extreme(False))),
-    *_for_each("v_med3_f{}", ("16", "32"), "f{} = f{} f{} f{}", median),
+    ("v_mad_f16", "f16+ = f16 f16 f16", multiply_add),
+    ("v_mad_legacy_f16 v_madmk_f16 v_madak_f16", "f16 = f16 f16 f16", multiply_add),
+    ("v_mac_f16", "f16 = f16 f16 @f16", multiply_add),
+    *_extremes("v_max_f{}", FLOATS, 2, extreme(True)),
+    *_extremes("v_min_f{}", FLOATS, 2, extreme(False)),
+    *_extremes("v_max3_f{}", ("16", "32"), 3, three(extreme(True))),
+    *_extremes("v_min3_f{}", ("16", "32"), 3, three(extreme(False))),
+    *_extremes("v_med3_f{}", ("16", "32"), 3, median),
     ("v_maximum3_f32", "f32 = f32 f32 f32", three(extreme_nan(True))),
     ("v_minimum3_f32", "f32 = f32 f32 f32", three(extreme_nan(False))),
 ]
@@ -133,7 +135,7 @@ ROUNDING = [
     *(row for name, how in (("floor", "floor"), ("ceil", "ceil"), ("trunc", "trunc"), ("rndne", "roundeven"))
       for row in _for_each(f"v_{name}_f{{}}", FLOATS, "f{} = f{}", lambda x, how=how: x.call(how))),
     *_for_each("v_fract_f{}", ("32", "64"), "f{} = f{}", fraction),
-    ("v_fract_f16", "f16 = f16", lambda x: x - x.call("floor")),
+    ("v_fract_f16", "f16 = f16", lambda x: fraction(x, 1 - 2.0**-11)),
     ("v_frexp_exp_i32_f32", "b32 = f32", frexp_exponent),
     ("v_frexp_exp_i32_f64", "b32 = f64", frexp_exponent),
     ("v_frexp_exp_i16_f16", "b16 = f16", lambda x: frexp_exponent(x).to("i16")),
@@ -149,12 +151,14 @@ ELEMENTARY = [
         ("log", ("16", "32"), elementary.log2), ("sin", ("16", "32"), elementary.sine),
         ("cos", ("16", "32"), elementary.cosine))
       for row in _for_each(f"v_{name}_f{{}}", bits, "f{} = f{}", elementary.precise(f))),
+    ("v_exp_legacy_f32", "f32 = f32", elementary.precise(elementary.exp2)),
+    ("v_log_legacy_f32", "f32 = f32", elementary.precise(elementary.log2)),
     ("v_rcp_iflag_f32", "f32 = f32", elementary.precise(elementary.reciprocal)),
     *_for_each("v_div_scale_f{}", ("32", "64"), "f{} mask = f{} f{} f{}", div_scale),
     *_for_each("v_div_fmas_f{}", ("32", "64"), "f{} = f{} f{} f{} .vcc", div_fmas),
     *_for_each("v_div_fixup_f{}", ("32", "64"), "f{} = f{} f{} f{}", div_fixup),
-    ("v_div_fixup_f16", "f16+ = f16 f16 f16", div_fixup),
-    ("v_div_fixup_legacy_f16", "f16 = f16 f16 f16", div_fixup),
+    ("v_div_fixup_f16", "f16+ = f16 f16 f16", partial(div_fixup, refined=False)),
+    ("v_div_fixup_legacy_f16", "f16 = f16 f16 f16", partial(div_fixup, refined=False)),
 ]
 CONVERSIONS = [
     ("v_cvt_f32_i32", "f32 = b32", lambda x: x.to_float("float", True)),
@@ -179,10 +183,14 @@ CONVERSIONS = [
     ("v_cvt_f32_f64", "f32 = f64", lambda x: x.to("float")),
     ("v_cvt_f32_bf16", "f32 = b16", lambda x: x.to("i32").shl(16).bits("float")),
     ("v_cvt_pk_bf16_f32", "b32 = f32 f32", _pair(bfloat_bits)),
-    ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(half_bits)),
-    ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(half_bits_toward_zero)),
-    ("v_cvt_pknorm_i16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, True))),
-    ("v_cvt_pknorm_u16_f32", "b32 = f32 f32", _pair(lambda x: _normal_16(x, False))),
+    ("v_cvt_pk_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16"))),
+    ("v_cvt_pkrtz_f16_f32", "b32 = f32 f32", _pair(_encoded("Float16", TOWARD_ZERO))),
+    ("v_cvt_pk_u8_f32", "b32 = f32 b32 b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
+    ("v_cvt_pkaccum_u8_f32", "b32 = f32 b32 @b32", lambda x, at, y: with_byte(y, at, unsigned_byte(x))),
+    *_for_each("v_cvt_pknorm_i16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, True))),
+    *_for_each("v_cvt_pknorm_u16_f{}", ("16", "32"), "b32 = f{} f{}", _pair(lambda x: _normal_16(x, False))),
+    ("v_cvt_norm_i16_f16", "b16 = f16", lambda x: _normal_16(x, True).to("i16")),
+    ("v_cvt_norm_u16_f16", "b16 = f16", lambda x: _normal_16(x, False).to("i16")),
     ("v_cvt_pk_i16_i32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, True))),
     ("v_cvt_pk_u16_u32", "b32 = b32 b32", _pair(lambda x: _clamped_16(x, False))),
 ]
@@ -190,4 +198,5 @@ CONVERSIONS = [
 ROWS = rows(VECTOR_FAMILY, [*ARITHMETIC, *ROUNDING, *ELEMENTARY, *CONVERSIONS, *_comparisons()]) | rows(MIXED_FAMILY, [
     ("v_fma_mix_f32", "f32 = f32 f32 f32", fma),
     ("v_fma_mixlo_f16", "f16+ = f32 f32 f32", fma),
+    ("v_fma_mixhi_f16", "f16^ = f32 f32 f32", fma),
 ])

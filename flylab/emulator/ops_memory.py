@@ -1,4 +1,4 @@
-"""Loads and stores: which mnemonics there are, and how their operands are read (FLAT, global, scratch, MUBUF, SMEM)."""
+"""Vector loads and stores of FLAT, global, scratch and MUBUF: which there are, and how their operands are read."""
 
 from __future__ import annotations
 
@@ -6,20 +6,39 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from flylab.codegen.isa import Instruction
-from flylab.emulator import access
-from flylab.emulator.access import Access
-from flylab.emulator.decode import Coded, Decoder
-from flylab.emulator.operands import CONSTANT, OFF, SCALAR, VECTOR, OperandError, bounded, operands_of
+from flylab.emulator.access import (
+    ADDRESS,
+    BASE,
+    DATA,
+    OFFSET,
+    PRIVATE_AT,
+    PRIVATE_BYTES,
+    PRIVATE_STRIDE,
+    SCALAR_OFFSET,
+    Access,
+)
+from flylab.emulator.chips import chips_with, lacking
+from flylab.emulator.decode import Coded, Decoder, Registers
+from flylab.emulator.direct import LoadToLds
+from flylab.emulator.moves import Move, VectorAccess
+from flylab.emulator.operands import CONSTANT, OFF, SCALAR, VECTOR, Operand, OperandError, bounded, operands_of
 from flylab.emulator.state import ROW_BYTES
 
-# name, bytes of an element in memory, registers, sign-extended, taken from the upper half
-LOADS = (("ubyte", 1, 1, False), ("sbyte", 1, 1, True), ("ushort", 2, 1, False), ("sshort", 2, 1, True),
-         ("dword", 4, 1, False), ("dwordx2", 4, 2, False), ("dwordx3", 4, 3, False), ("dwordx4", 4, 4, False))
-STORES = (("byte", 1, 1, False), ("short", 2, 1, False), ("byte_d16_hi", 1, 1, True), ("short_d16_hi", 2, 1, True),
-          ("dword", 4, 1, False), ("dwordx2", 4, 2, False), ("dwordx3", 4, 3, False), ("dwordx4", 4, 4, False))
-SCALAR_SIZES = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
+# name, bytes of an element in memory, registers, sign-extended, the half of the register that is moved
+LOADS = (("ubyte", 1, 1, False, ""), ("sbyte", 1, 1, True, ""), ("ushort", 2, 1, False, ""),
+         ("sshort", 2, 1, True, ""), ("dword", 4, 1, False, ""), ("dwordx2", 4, 2, False, ""),
+         ("dwordx3", 4, 3, False, ""), ("dwordx4", 4, 4, False, ""),
+         ("ubyte_d16", 1, 1, False, "low"), ("ubyte_d16_hi", 1, 1, False, "high"),
+         ("sbyte_d16", 1, 1, True, "low"), ("sbyte_d16_hi", 1, 1, True, "high"),
+         ("short_d16", 2, 1, False, "low"), ("short_d16_hi", 2, 1, False, "high"))
+STORES = (("byte", 1, 1, False, ""), ("short", 2, 1, False, ""), ("byte_d16_hi", 1, 1, False, "high"),
+          ("short_d16_hi", 2, 1, False, "high"), ("dword", 4, 1, False, ""), ("dwordx2", 4, 2, False, ""),
+          ("dwordx3", 4, 3, False, ""), ("dwordx4", 4, 4, False, ""))
+# Loads that have a form to LDS.
+TO_LDS = ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4")
 # What steers caches changes no result here.
 CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
 _OFFSET = re.compile(r"offset:(.*)")
@@ -28,6 +47,8 @@ OFFSETS = {"global": (-4096, 4095), "flat": (0, 4095), "buffer": (0, 4095), "pri
            "scalar": (-(1 << 20), (1 << 20) - 1), "lds": (0, 65535)}
 
 Decode = Callable[[Decoder, Instruction], Coded]
+# What a record's slots hold, by their numbers.
+Fields = dict[int, int]
 
 
 def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = frozenset()) -> tuple[int, set[str]]:
@@ -43,89 +64,125 @@ def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = froz
     return offset, found
 
 
+def _write(work: Callable[..., VectorAccess], form: Access, options: tuple[Any, ...], name: str) -> str:
+    return work(form, *options).text(name)
+
+
+def coded(work: Callable[..., VectorAccess], form: Access, fields: Fields, *options: Any) -> Coded:
+    """The record of a vector access that `work(form, *options)` writes the handler of."""
+    found = Coded(f"{getattr(work, '__name__', work)} {form} {options}", partial(_write, work, form, options))
+    for number in range(max(fields) + 1):
+        found.slot(fields.get(number, 0))
+    return found
+
+
+def private_fields(registers: Registers) -> Fields:
+    """Where a wave's private memory is, and its size."""
+    return {PRIVATE_AT: registers.rows * ROW_BYTES, PRIVATE_BYTES: registers.private_bytes,
+            PRIVATE_STRIDE: registers.private_stride}
+
+
+def global_place(space: str, shape: Access, registers: Registers, address: Operand,
+                 base: Operand | None) -> tuple[Access, Fields]:
+    """The address of global_* and flat_*: a vector pair, or a scalar base (which is not `off`) and a vector offset."""
+    if space == "flat":
+        fields = {ADDRESS: registers.offset(address, 2, VECTOR)} | private_fields(registers)
+        return replace(shape, place="flat"), fields
+    if base is None or base.kind == OFF:
+        return replace(shape, place="pair"), {ADDRESS: registers.offset(address, 2, VECTOR)}
+    return replace(shape, place="base"), {ADDRESS: registers.offset(address, 1, VECTOR),
+                                          BASE: registers.offset(base, 2, SCALAR, OFF)}
+
+
+def private_place(shape: Access, registers: Registers, address: Operand, scalar: Operand) -> tuple[Access, Fields]:
+    """The address of scratch_*: a vector offset or `off`, and a scalar offset or `off`."""
+    kind, vector = "k" if scalar.kind == OFF else "s", address.kind != OFF
+    fields = private_fields(registers)
+    if vector:
+        fields[ADDRESS] = registers.offset(address, 1, VECTOR)
+    if kind == "s":
+        fields[SCALAR_OFFSET] = registers.offset(scalar, 1, SCALAR, OFF)
+    return replace(shape, place="private", offset_kind=kind, vector_offset=vector), fields
+
+
+BUFFER_FLAGS = frozenset({"offen", "idxen"})
+
+
+def buffer_place(shape: Access, registers: Registers, address: Operand | None, descriptor: Operand, scalar: Operand,
+                 flags: set[str]) -> tuple[Access, Fields]:
+    """The address of a buffer access: index and offset (or `off`), descriptor, scalar offset."""
+    index, offset = "idxen" in flags, "offen" in flags
+    count = index + offset
+    if bool(count) == (address is None or address.kind == OFF):
+        raise OperandError("its vector address does not go together with 'offen' and 'idxen'")
+    fields = {BASE: registers.offset(descriptor, 4, SCALAR), SCALAR_OFFSET: registers.scalar(scalar)}
+    if count and address:
+        fields[ADDRESS] = registers.offset(address, count, VECTOR)
+    kind = "k" if scalar.kind == CONSTANT else "s"
+    return replace(shape, place="buffer", offset_kind=kind, vector_offset=offset, index=index), fields
+
+
 def _global(space: str, shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
     """global_* and flat_*: data, address, and for global_* a scalar base or `off`."""
     operands = operands_of(instruction, 3 if space == "global" else 2)
     data, address = (operands[1], operands[0]) if shape.store else operands[:2]
-    base = operands[2] if space == "global" and operands[2].kind != OFF else None
     offset, _ = modifiers(instruction, space)
-    form = Access(shape.store, shape.unit, shape.registers, "base" if base else "pair", shape.signed, shape.high)
-    coded = Coded(f"access {form}", partial(access.write, form))
     registers = decoder.registers
-    coded.slot(registers.offset(data, shape.registers, VECTOR))
-    coded.slot(registers.offset(address, 1 if base else 2, VECTOR))
-    coded.slot(registers.offset(base, 2, SCALAR, OFF) if base else 0)
-    coded.slot(offset)
-    return coded
-
-
-def _buffer(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
-    """buffer_*: data, vector offset or `off`, descriptor, scalar offset."""
-    data, address, descriptor, scalar = operands_of(instruction, 4)
-    offset, flags = modifiers(instruction, "buffer", frozenset({"offen"}))
-    vector_offset = "offen" in flags
-    if vector_offset == (address.kind == OFF):
-        raise OperandError("its vector offset and 'offen' do not go together")
-    form = Access(shape.store, shape.unit, shape.registers, "buffer", shape.signed, shape.high,
-                  "k" if scalar.kind == CONSTANT else "s", vector_offset)
-    coded = Coded(f"access {form}", partial(access.write, form))
-    registers = decoder.registers
-    coded.slot(registers.offset(data, shape.registers, VECTOR))
-    coded.slot(registers.offset(address, 1, VECTOR) if vector_offset else 0)
-    coded.slot(registers.offset(descriptor, 4, SCALAR))
-    coded.slot(offset)
-    coded.slot(registers.scalar(scalar))
-    return coded
+    form, fields = global_place(space, shape, registers, address, operands[2] if space == "global" else None)
+    return coded(Move, form, fields | {DATA: registers.offset(data, shape.registers, VECTOR), OFFSET: offset})
 
 
 def _private(shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
     """scratch_*: data, vector offset or `off`, scalar offset or `off`."""
     operands = operands_of(instruction, 3)
     data, address = (operands[1], operands[0]) if shape.store else operands[:2]
-    scalar = operands[2]
     offset, _ = modifiers(instruction, "private")
-    registers, vector_offset = decoder.registers, address.kind != OFF
-    kind = "k" if scalar.kind == OFF else "s"
-    form = replace(shape, place="private", offset_kind=kind, vector_offset=vector_offset)
-    coded = Coded(f"access {form}", partial(access.write, form))
-    for value in (registers.offset(data, shape.registers, VECTOR),
-                  registers.offset(address, 1, VECTOR) if vector_offset else 0,
-                  0, offset, registers.offset(scalar, 1, SCALAR, OFF) if kind == "s" else 0,
-                  registers.rows * ROW_BYTES, registers.private_bytes):
-        coded.slot(value)
-    return coded
+    registers = decoder.registers
+    form, fields = private_place(shape, registers, address, operands[2])
+    return coded(Move, form, fields | {DATA: registers.offset(data, shape.registers, VECTOR), OFFSET: offset})
 
 
-def _scalar_load(registers: int, buffer: bool, decoder: Decoder, instruction: Instruction) -> Coded:
-    """s_load_* and s_buffer_load_*: result, base, and an offset that may have a constant beside it."""
-    result, base, offset = operands_of(instruction, 3)
-    constant, _ = modifiers(instruction, "scalar")
-    if offset.kind == CONSTANT:
-        bounded(instruction.operands[2], *OFFSETS["scalar"], "the offset")
-    has_constant = bool(constant)
-    write = access.write_scalar_buffer_load if buffer else access.write_scalar_load
-    coded = Coded(f"scalar {buffer} {registers} {offset.kind} {has_constant}",
-                  partial(write, registers=registers, offset_kind=offset.kind, constant=has_constant))
-    coded.slot(decoder.registers.offset(result, registers, SCALAR))
-    coded.slot(decoder.registers.offset(base, 4 if buffer else 2, SCALAR))
-    coded.slot(decoder.registers.scalar(offset))
-    coded.slot(constant)
-    return coded
+def _buffer(shape: Access, size: str, decoder: Decoder, instruction: Instruction) -> Coded:
+    """buffer_*: data (none with `lds`), vector address or `off`, descriptor, scalar offset."""
+    offset, flags = modifiers(instruction, "buffer", BUFFER_FLAGS | {"lds"} if size in TO_LDS else BUFFER_FLAGS)
+    registers, fields = decoder.registers, {OFFSET: offset}
+    if "lds" in flags:
+        arch = decoder.kernel.target.arch
+        if arch not in (chips := chips_with(f"global_load_lds_{size}")):  # the name that has a row there
+            raise OperandError(lacking(arch, chips))
+        address, descriptor, scalar = operands_of(instruction, 3)
+    else:
+        data, address, descriptor, scalar = operands_of(instruction, 4)
+        fields[DATA] = registers.offset(data, shape.registers, VECTOR)
+    form, place = buffer_place(shape, registers, address, descriptor, scalar, flags)
+    return coded(LoadToLds if "lds" in flags else Move, form, fields | place)
 
 
-def _vector_rows() -> dict[str, Decode]:
+def _to_lds(space: str, size: str, shape: Access, decoder: Decoder, instruction: Instruction) -> Coded:
+    """global_load_lds_* and scratch_load_lds_*: address and scalar base, or vector and scalar offset."""
+    address, scalar = operands_of(instruction, 2)
+    offset, _ = modifiers(instruction, space)
+    registers = decoder.registers
+    form, fields = (private_place(shape, registers, address, scalar) if space == "private" else
+                    global_place(space, shape, registers, address, scalar))
+    return coded(LoadToLds, form, fields | {OFFSET: offset})
+
+
+def _rows() -> dict[str, Decode]:
     found: dict[str, Decode] = {}
     for store, names in ((False, LOADS), (True, STORES)):
-        for name, unit, registers, flag in names:
-            shape = Access(store, unit, registers, "", signed=flag and not store, high=flag and store)
+        for name, unit, registers, signed, half in names:
+            shape = Access(store, unit, registers, signed=signed, half=half)
             verb = "store" if store else "load"
-            found[f"buffer_{verb}_{name}"] = partial(_buffer, shape)
+            found[f"buffer_{verb}_{name}"] = partial(_buffer, shape, name if not store else "")
             found[f"scratch_{verb}_{name}"] = partial(_private, shape)
             for space in ("global", "flat"):
                 found[f"{space}_{verb}_{name}"] = partial(_global, space, shape)
+            if not store and name in TO_LDS:
+                found[f"global_load_lds_{name}"] = partial(_to_lds, "global", name, shape)
+                if shape.registers == 1:
+                    found[f"scratch_load_lds_{name}"] = partial(_to_lds, "private", name, shape)
     return found
 
 
-DECODERS: dict[str, Decode] = _vector_rows() | {
-    f"s_{kind}_{name}": partial(_scalar_load, registers, kind == "buffer_load")
-    for name, registers in SCALAR_SIZES.items() for kind in ("load", "buffer_load")}
+DECODERS: dict[str, Decode] = _rows()

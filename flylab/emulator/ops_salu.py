@@ -102,6 +102,23 @@ def _quad_mask(x: Value) -> tuple[Value, Value]:
     return nonzero(any_ * 15)
 
 
+def _quad_bits(x: Value) -> tuple[Value, Value]:
+    """s_quadmask: one bit for each four, set where any of them is."""
+    bits = (x | x.shr(1) | x.shr(2) | x.shr(3)) & (0x1111111111111111 & ((1 << width(x.type)) - 1))
+    for step, kept in ((3, 0x0303030303030303), (6, 0x000F000F000F000F), (12, 0x000000FF000000FF)):
+        bits = (bits | bits.shr(step)) & (kept & ((1 << width(x.type)) - 1))
+    return nonzero((bits | bits.shr(24)) & 0xFFFF if x.type == "i64" else bits)
+
+
+def _each_twice(x: Value) -> Value:
+    """s_bitreplicate: every bit of 32 as two of 64."""
+    spread = x.to("i64")
+    for step, kept in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F),
+                       (2, 0x3333333333333333), (1, 0x5555555555555555)):
+        spread = (spread | spread.shl(step)) & kept
+    return spread | spread.shl(1)
+
+
 def _compare_bit(wanted: int) -> Any:
     return lambda x, n: (x.shr(n) & 1).cmp("eq", wanted)
 
@@ -155,6 +172,8 @@ ROWS = rows(SCALAR_FAMILY, [
     *_by_width("s_cselect", lambda x, y, scc: scc.select(x, y), sources="{} {} .scc"),
     *_by_width("s_not", lambda x: nonzero(~x), "{} .scc"),
     *_by_width("s_wqm", _quad_mask, "{} .scc"),
+    *_by_width("s_quadmask", _quad_bits, "{} .scc"),
+    ("s_bitreplicate_b64_b32", "b64 = b32", _each_twice),
     *_by_width("s_brev", lambda x: x.call("bitreverse")),
     *_by_width("s_bcnt0_i32", lambda x: nonzero((~x).call("ctpop").to("i32")), "b32 .scc"),
     *_by_width("s_bcnt1_i32", lambda x: nonzero(x.call("ctpop").to("i32")), "b32 .scc"),

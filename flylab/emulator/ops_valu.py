@@ -16,6 +16,7 @@ from flylab.emulator.semantics import (
     mask_of,
     part_24,
     permute_bytes,
+    random_step,
     sub_borrow,
     three,
 )
@@ -56,8 +57,14 @@ def _saturated_24(x: Any, y: Any, z: Any, signed: bool) -> Any:
 
 
 def _multiply_add_64(signed: bool) -> Any:
-    """v_mad_[iu]64_[iu]32: the 64-bit x * y + z, and its carry out."""
-    return lambda x, y, z: add_carry(z, x.to("i64", signed) * y.to("i64", signed))
+    """v_mad_[iu]64_[iu]32: the 64-bit x * y + z, and bit 64 of the exact sum: a carry, or its sign."""
+
+    def compute(x: Any, y: Any, z: Any) -> Any:
+        product = x.to("i64", signed) * y.to("i64", signed)
+        total, carry = add_carry(z, product)
+        return total, carry ^ z.cmp("slt", 0) ^ product.cmp("slt", 0) if signed else carry
+
+    return compute
 
 
 def _absolute_sum(x: Any, y: Any, total: Any, bits: int) -> Any:
@@ -117,11 +124,11 @@ ADDITIONS = [
     ("v_add3_u32", "b32 = b32 b32 b32", lambda x, y, z: x + y + z),
     ("v_lshl_add_u32", "b32 = b32 b32 b32", lambda x, n, y: x.shl(n) + y),
     ("v_add_lshl_u32", "b32 = b32 b32 b32", lambda x, y, n: (x + y).shl(n)),
-    ("v_lshl_add_u64", "b64 = b64 b32 b64", lambda x, n, y: x.shl(n.call("umin", 63)) + y),
+    ("v_lshl_add_u64", "b64 = b64 b32 b64", lambda x, n, y: x.shl(n & 7) + y),
     ("v_xad_u32", "b32 = b32 b32 b32", lambda x, y, z: (x ^ y) + z),
 ]
 PRODUCTS = [
-    ("v_mul_lo_u32", "b32 = b32 b32", lambda x, y: x * y),
+    ("v_mul_lo_u32 v_mul_lo_i32", "b32 = b32 b32", lambda x, y: x * y),
     ("v_mul_hi_u32", "b32 = b32 b32", lambda x, y: high(x, y, False)),
     ("v_mul_hi_i32", "b32 = b32 b32", lambda x, y: high(x, y, True)),
     ("v_mul_u32_u24", "b32 = b32 b32", lambda x, y: part_24(x, False) * part_24(y, False)),
@@ -166,7 +173,7 @@ BITS = [
         (n & 3).shl(3).to("i64")).to("i32")),
     ("v_mbcnt_lo_u32_b32", "b32 = b32 b32 .lane", lambda x, y, lane: below_lanes(x, y, lane, 0)),
     ("v_mbcnt_hi_u32_b32", "b32 = b32 b32 .lane", lambda x, y, lane: below_lanes(x, y, lane, 32)),
-    ("v_prng_b32", "b32 = b32", lambda x: x.shl(1) ^ (x.sar(31) & 197)),
+    ("v_prng_b32", "b32 = b32", random_step),
 ]
 EXTREMES = [
     row for kind, sign in (("i", "s"), ("u", "u")) for row in (

@@ -13,8 +13,10 @@ from typing import Any
 from flylab.codegen.isa import Isa, IsaKernel
 from flylab.emulator import core, jit
 from flylab.emulator.arguments import Buffer, fill_hidden, pack
-from flylab.emulator.decode import Registers, decode, initial_mode
-from flylab.emulator.linking import Image
+from flylab.emulator.decode import Registers, decode
+from flylab.emulator.float_mode import initial_mode
+from flylab.emulator.linking import END_OF_FUNCTION, Image
+from flylab.emulator.ops_control import past_end
 from flylab.emulator.run import Geometry, Report, run
 from flylab.emulator.table import Row
 from flylab.errors import Check, DeviceError
@@ -44,7 +46,10 @@ def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
     tables: tuple[dict[str, Row], dict[str, Any]] = ({}, {})
     for module in device_modules():
         for table, name in zip(tables, ("ROWS", "DECODERS"), strict=True):
-            table |= getattr(module, name, {})
+            found = getattr(module, name, {})
+            if twice := found.keys() & (tables[0].keys() | tables[1].keys()):
+                raise ValueError(f"{module.__name__} has what another module has: {sorted(twice)}")
+            table |= found
     return tables
 
 
@@ -81,7 +86,8 @@ class Program:
         """
         if name not in self._loaded:
             code = self._image.code(self._kernel(name))
-            coded = decode(code, *device_tables())
+            rows, others = device_tables()
+            coded = decode(code, rows, others | {END_OF_FUNCTION: past_end})
             handlers = jit.addresses({c.key: c.write for c in coded})
             records = b"".join(c.record(handlers[c.key]) for c in coded)
             self._loaded[name] = Loaded(code.kernel, records + code.table, Registers(code.kernel),
@@ -151,5 +157,5 @@ class Program:
 
 @cache
 def core_addresses() -> dict[str, int]:
-    """The native core: the worker's loop and the search of buffers."""
-    return jit.addresses({"core run": core.run_text, "core check": core.check_text})
+    """The native core: the worker's loop, the next workgroup, and the search of buffers."""
+    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": core.check_text})

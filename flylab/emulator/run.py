@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import math
 import os
 import threading
 from collections.abc import Sequence
+from ctypes import c_uint32
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, partial
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import Buffer
+from flylab.emulator.helpers import Task, start, submit
+from flylab.emulator.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
+from flylab.emulator.residents import Context, Residents, workgroups_per_unit
 from flylab.emulator.state import (
+    APERTURES,
     FAULT,
-    LDS_SPARE,
-    LDS_STEP,
+    FINISHED,
     MODE,
+    PAUSED,
+    PRIVATE_APERTURE,
     RECORD_BYTES,
     SGPR_COUNT,
-    SINK,
+    SHARED_APERTURE,
+    SUSPENDED,
     WAVE_SIZE,
     Launch,
+    Memory,
     Range,
-    Wave,
     Worker,
 )
 from flylab.errors import ArgumentError, DeviceError
@@ -33,10 +41,6 @@ from flylab.errors import ArgumentError, DeviceError
 if TYPE_CHECKING:
     from flylab.emulator.program import Loaded
 
-# Scalar registers that the descriptor asks for, in the order they are given, with how many each takes.
-USER_SGPRS = (("private_segment_buffer", 4), ("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2),
-              ("dispatch_id", 2), ("flat_scratch_init", 2), ("private_segment_size", 1))
-ALIGNMENT = PACKET_BYTES = 64
 # LLVM may read a kernel argument in wider pieces than it has bytes.
 KERNARG_PADDING = 64
 # Counted in 64 bits by several threads.
@@ -107,6 +111,10 @@ class Geometry:
         if found.shared < 0 or lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
+        if not workgroups_per_unit(kernel, found.waves, lds):
+            raise DeviceError(f"a block of {found.threads} threads does not fit a compute unit of {kernel.target}, "
+                              f"where kernel '{kernel.name}' with {kernel.vector_registers} vector registers has "
+                              f"{kernel.occupancy}", hint="launch smaller blocks, or compile it for a larger workgroup")
         private = kernel.scratch_bytes * WAVE_SIZE * found.waves
         if private > MOST_PRIVATE_BYTES:
             raise DeviceError(f"a block of {found.threads} threads with {kernel.scratch_bytes} bytes of private memory "
@@ -138,144 +146,160 @@ def _times(numbers: Sequence[int]) -> str:
     return " x ".join(map(str, numbers))
 
 
-class Memory:
-    """Zeroed native memory that begins at a multiple of `ALIGNMENT`, alive as long as this object."""
-
-    def __init__(self, size: int, data: bytes = b""):
-        self._keep = ctypes.create_string_buffer(max(size, len(data)) + ALIGNMENT)
-        self.address = -(-ctypes.addressof(self._keep) // ALIGNMENT) * ALIGNMENT
-        ctypes.memmove(self.address, data, len(data))
-
-
-@lru_cache(maxsize=64)
-def _work_items(block: Dims, dimensions: int) -> tuple[bytes, bytes]:
-    """The first vector register and EXEC of each wave: work-item ids packed x | y << 10 | z << 20."""
-    x_count, y_count, _ = block
-    total = math.prod(block)
-    ids = bytearray()
-    for thread in range(-(-total // WAVE_SIZE) * WAVE_SIZE):
-        parts = (thread % x_count, thread // x_count % y_count, thread // (x_count * y_count))
-        value = sum(part << (10 * n) for n, part in enumerate(parts[:dimensions])) if thread < total else 0
-        ids += value.to_bytes(4, "little")
-    masks = ((1 << min(WAVE_SIZE, total - first)) - 1 for first in range(0, total, WAVE_SIZE))
-    return bytes(ids), b"".join(m.to_bytes(8, "little") for m in masks)
-
-
-class _Run:
-    """The native structures of one launch."""
+class Run:
+    """One launch: its native structures, its workers, and how they came back."""
 
     def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
                  own: Sequence[Buffer]):
         from flylab.emulator.program import core_addresses
 
-        self.loaded, self.geometry, self.core = loaded, geometry, core_addresses()
+        self.loaded, self.geometry, core = loaded, geometry, core_addresses()
         self.kernarg = Memory(len(kernarg) + KERNARG_PADDING, kernarg)
-        self.packet = self._dispatch_packet(len(kernarg))
+        self.packet = Memory(PACKET_BYTES, dispatch_packet(
+            geometry, geometry.lds_bytes(loaded.kernel), self.kernarg.address))
         self.given = list(buffers)
         self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
                     Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False), *own]
         held = [b for b in (*self.given, *self.own) if b.nbytes > 0]
         self.ranges = (Range * (len(held) + 1))(
             Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
-        descriptor = loaded.kernel.descriptor
-        ids, masks = _work_items(geometry.block, 1 + descriptor.get("system_vgpr_workitem_id", 0))
-        sgprs, places = self._initial_sgprs(kernarg)
-        self.sgprs, self.ids, self.masks = Memory(len(sgprs), sgprs), Memory(len(ids), ids), Memory(len(masks), masks)
+        self.ids, self.masks = (Memory(len(data), data) for data in work_items(
+            geometry.block, 1 + loaded.kernel.descriptor.get("system_vgpr_workitem_id", 0)))
+        sgprs, places = user_sgprs(loaded.kernel, kernarg, {
+            "kernarg_segment_ptr": self.kernarg.address, "dispatch_ptr": self.packet.address})
+        self.sgprs = (c_uint32 * SGPR_COUNT)(*sgprs)
+        self.sgprs[MODE] = loaded.mode
+        low = (1 << 32) - 1
+        self.sgprs[APERTURES:APERTURES + 8] = [half for base in (SHARED_APERTURE, PRIVATE_APERTURE)
+                                               for half in (0, base >> 32, low, base >> 32)]
+        # Shared by the workers: a workgroup that another thread goes on with holds addresses of it.
+        self.records = Memory(len(loaded.records), loaded.records)
+        self.residents = Residents(self)
         total = geometry.workgroups
         self.threads = min(worker_count(), total)
+        # However the workers' chunks run, none begins a workgroup that the chip would not hold yet.
+        ahead = max(1, self.residents.most // self.threads - 1)
         self.launch = Launch(
-            next=0, total=total, chunk=max(1, min(64, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
+            next=0, total=total, chunk=max(1, min(64, ahead, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
             grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
-            initial_sgprs=self.sgprs.address, initial_v0=self.ids.address, initial_exec=self.masks.address,
+            initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
+            entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
             lds_bytes=geometry.lds_bytes(loaded.kernel))
-        self.workers = [self._worker() for _ in range(self.threads)]
+        self._memory = [Memory(ctypes.sizeof(Worker)) for _ in range(self.threads)]
+        self.workers = [Worker.from_address(m.address) for m in self._memory]
+        for worker in self.workers:
+            worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
+            worker.check, worker.records = core["core check"], self.records.address
+            worker.lds_bytes = self.launch.lds_bytes
+        self.contexts: list[Context | None] = [None] * self.threads
+        self.busy = [False] * self.threads
+        """Which workers are in native code."""
+        self.faults: list[Worker] = []
+        self._enter, self._take = _functions(core["core run"], core["core take"])
+        self._error: BaseException | None = None
+        self._over = threading.Lock()
 
-    def _initial_sgprs(self, kernarg: bytes) -> tuple[bytes, list[int]]:
-        """The scalar registers of every wave, and where the three workgroup ids go."""
-        descriptor = self.loaded.kernel.descriptor
-        values = [0] * SGPR_COUNT
-        at = 0
-        # There is no HSA queue here: its pointer is null, and reading through it is an error.
-        addresses = {"kernarg_segment_ptr": self.kernarg.address, "dispatch_ptr": self.packet.address}
-        for name, count in USER_SGPRS:
-            if descriptor.get(f"user_sgpr_{name}", 0):
-                address = addresses.get(name, 0)
-                values[at:at + count] = [(address >> (32 * n)) & 0xFFFFFFFF for n in range(count)]
-                at += count
-        # Arguments that are in registers at the start, from a word of the segment on.
-        first, count = (descriptor.get(f"user_sgpr_kernarg_preload_{name}", 0) for name in ("offset", "length"))
-        for n in range(count):
-            values[at + n] = int.from_bytes(kernarg[4 * (first + n):4 * (first + n + 1)], "little")
-        at += count
-        named, at = at, descriptor.get("user_sgpr_count", at)
-        if at < named:
-            raise DeviceError(f"the descriptor of kernel '{self.loaded.kernel.name}' has a user_sgpr_count of {at}, "
-                              f"and what it asks for takes {named}", hint="leave .amdhsa_user_sgpr_count out")
-        places = []
-        for axis in "xyz":
-            used = descriptor.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x"))
-            places.append(at if used else SINK)
-            at += used
-        values[MODE] = self.loaded.mode
-        return b"".join(v.to_bytes(4, "little") for v in values), places
+    def enter(self, n: int) -> int:
+        """Runs worker `n` in native code until it comes back; its status. A fault is kept as it was met."""
+        if self.contexts[n] is None:
+            self.contexts[n] = context = Context(self)
+            context.give(self.workers[n])
+        status: int = self._enter(ctypes.addressof(self.workers[n]))
+        if status == FAULT:
+            self.faults.append(Worker.from_buffer_copy(self.workers[n]))
+        return status
 
-    def _dispatch_packet(self, kernarg_bytes: int) -> Memory:
-        """The AQL packet of the launch, as the HSA specification lays it out: sizes and the arguments' address."""
-        grid, block = self.geometry.grid, self.geometry.block
-        packet = bytearray(PACKET_BYTES)
-        for n in range(3):
-            packet[4 + 2 * n:6 + 2 * n] = block[n].to_bytes(2, "little")
-            packet[12 + 4 * n:16 + 4 * n] = (grid[n] * block[n]).to_bytes(4, "little")
-        packet[28:32] = self.geometry.lds_bytes(self.loaded.kernel).to_bytes(4, "little")
-        packet[40:48] = self.kernarg.address.to_bytes(8, "little")
-        return Memory(PACKET_BYTES, bytes(packet))
+    def take(self) -> int:
+        """The number of the next workgroup that nobody took; from `launch.total` on there is none."""
+        number: int = self._take(ctypes.addressof(self.launch))
+        return number
 
-    def _worker(self) -> tuple[Worker, list[Memory]]:
-        waves, wave_bytes = self.geometry.waves, self.loaded.registers.wave_bytes
-        memory = [Memory(ctypes.sizeof(Worker)), Memory(len(self.loaded.records), self.loaded.records),
-                  Memory(waves * wave_bytes), Memory(waves * 4 * SGPR_COUNT), Memory(waves * ctypes.sizeof(Wave)),
-                  Memory(-(-(self.launch.lds_bytes + LDS_SPARE) // LDS_STEP) * LDS_STEP)]
-        worker = Worker.from_address(memory[0].address)
-        worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
-        worker.check, worker.lds_bytes = self.core["core check"], self.launch.lds_bytes
-        worker.records, worker.vgprs, worker.sgprs, worker.waves, worker.lds = (m.address for m in memory[1:])
-        return worker, memory
+    def changes(self) -> int:
+        """How often memory changed, as far as the workers saw."""
+        return sum(worker.changes for worker in self.workers)
 
-    def run(self) -> list[int]:
-        """Runs the workers to their end; what each returned. Ctrl-C stops them first, then goes on its way.
+    def others(self) -> bool:
+        """True where another launch runs in this process, which may write what this one waits for."""
+        return len(_running) > 1
 
-        A worker's thread holds on to this object, and so to the memory it works in, even past a second Ctrl-C.
+    def run(self) -> None:
+        """Runs the workers to their end. Ctrl-C stops them first, then goes on its way.
+
+        The calling thread is the first worker. A helper holds on to this object, and so to the memory it works in, even
+        past a second Ctrl-C.
         """
-        entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(self.core["core run"])
-        status = [0] * self.threads
-        # An event a worker: in Python before 3.13 a join that Ctrl-C interrupts takes the thread for finished.
-        ended = [threading.Event() for _ in status]
-
-        def work(number: int) -> None:
-            try:
-                status[number] = entry(ctypes.addressof(self.workers[number][0]))
-            finally:
-                ended[number].set()
-
-        threads = [threading.Thread(target=work, args=(n,), name=f"flylab-emulator-{n}") for n in range(self.threads)]
+        tasks: list[Task] = []
+        _running.add(self)
         try:
-            for thread in threads:
-                thread.start()
-            for event in ended:
-                event.wait()
+            self._over.acquire()
+            tasks += (submit(partial(self._work, n), self.threads - 1) for n in range(1, self.threads))
+            # Whatever takes a lock is left to threads that no Ctrl-C reaches.
+            if threading.current_thread() is threading.main_thread():
+                self._begin(tasks)
+            else:
+                self._work(0)
+            for task in tasks:
+                task.finish()
         except BaseException:
             self.launch.stop = 1
-            for thread, event in zip(threads, ended, strict=True):
-                if thread.ident is not None:
-                    event.wait()
+            for task in tasks:
+                task.finish()
             raise
         finally:
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join()
-        return status
+            _running.discard(self)
+            self._over.release()
+        if self._error:
+            raise self._error
+
+    def _begin(self, tasks: list[Task]) -> None:
+        """The first worker in the main thread: what is more than running in native code goes on in another one."""
+        self.busy[0] = True
+        status = PAUSED
+        while status == PAUSED:
+            status = self.enter(0)
+        if status == SUSPENDED or self.launch.stepping:
+            task = Task(partial(self._work, 0, status))
+            tasks.append(task)
+            start(task.run, "flylab-launch")
+            task.wait()
+        self.busy[0] = False
+
+    def _work(self, n: int, status: int | None = None) -> None:
+        """Worker `n`, from the beginning or from how it came back."""
+        try:
+            if status is None and self.launch.stepping:
+                status = FINISHED
+            self.busy[n] = True
+            while status is None or status == PAUSED or self.residents.next(n, status):
+                status = self.enter(n)
+        except BaseException as error:
+            self._error = error
+            self.launch.stop = 1
+        finally:
+            self.busy[n] = False
+
+    def stop(self) -> None:
+        """Stops the launch and waits for its end, a second at most."""
+        self.launch.stop = 1
+        self._over.acquire(timeout=1)
+
+
+_running: set[Run] = set()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """At the end of Python no thread may be in memory that Python frees."""
+    for run_ in list(_running):
+        run_.stop()
+
+
+@cache
+def _functions(run_address: int, take_address: int) -> tuple[Any, Any]:
+    return (ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run_address),
+            ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(take_address))
 
 
 def worker_count() -> int:
@@ -296,17 +320,19 @@ def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Bu
 
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
-    launch = _Run(loaded, geometry, kernarg, buffers, own)
-    status = launch.run()
-    failed = [worker for (worker, _), s in zip(launch.workers, status, strict=True) if s == FAULT]
-    if failed:
+    launch = Run(loaded, geometry, kernarg, buffers, own)
+    launch.run()
+    if launch.faults:
         from flylab.emulator.faults import fault_error
 
-        worker = min(failed, key=lambda w: w.group)
+        worker = min(launch.faults, key=lambda w: w.group)
         number = (worker.fault_record - worker.records) // RECORD_BYTES
         error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
         error.workgroup = worker.group
         raise error
-    workers = [worker for worker, _ in launch.workers]
+    if launch.residents.still:
+        from flylab.emulator.standstill import standstill_error
+
+        raise standstill_error(launch)
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
-                  sum(w.count for w in workers), sum(w.clamped for w in workers))
+                  sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers))

@@ -11,7 +11,7 @@ from flylab.emulator.ir import Value, width
 
 Pair = tuple[Value, Value]
 
-EXPONENT = {"float": (23, 0xFF, 127, "i32"), "double": (52, 0x7FF, 1023, "i64")}
+EXPONENT = {"half": (10, 0x1F, 15, "i16"), "float": (23, 0xFF, 127, "i32"), "double": (52, 0x7FF, 1023, "i64")}
 
 
 def nonzero(value: Value) -> Pair:
@@ -133,9 +133,8 @@ def extreme(largest: bool) -> Any:
         picked = x.cmp("oeq", y).select(zeros, picked)
         picked = is_nan(x).select(y, is_nan(y).select(x, picked))
         picked = is_nan(picked).select(quiet(picked), picked)
-        if x.b.ieee:
-            picked = is_signalling(y).select(quiet(y), picked)
-            picked = is_signalling(x).select(quiet(x), picked)
+        for source in (y, x):
+            picked = x.b.where(x.b.ieee, is_signalling(source)).select(quiet(source), picked)
         return picked
 
     return compute
@@ -159,11 +158,15 @@ def three(function: Any) -> Any:
 
 
 def median(x: Value, y: Value, z: Value) -> Value:
-    """v_med3_f32: the middle value; where one is NaN, the least of the three."""
+    """v_med3: the larger of the two others where one equals the largest; where one is NaN, the least of the three.
+
+    So is the sign of a zero decided. Source: AMD's pseudo-code, as LLVM folds it.
+    """
     low, high_ = extreme(False), extreme(True)
-    any_nan = is_nan(x) | is_nan(y) | is_nan(z)
-    middle = high_(low(x, y), low(high_(x, y), z))
-    return any_nan.select(low(low(x, y), z), middle)
+    both = high_(x, y)
+    top = high_(both, z)
+    middle = top.cmp("oeq", x).select(high_(y, z), top.cmp("oeq", y).select(high_(x, z), both))
+    return (is_nan(x) | is_nan(y) | is_nan(z)).select(low(low(x, y), z), middle)
 
 
 def integer_median(signed: bool) -> Any:
@@ -228,12 +231,34 @@ def ldexp_double(x: Value, exponent: Value) -> Value:
     return x * power_of_two(left.call("smax", -1022).call("smin", 1023))
 
 
-def fraction(x: Value) -> Value:
-    """v_fract: x - floor(x), kept below 1."""
-    below = {"float": 1 - 2**-24, "double": 1 - 2**-53}[x.type]
+def fraction(x: Value, largest: float = 0.0) -> Value:
+    """v_fract: x - floor(x), kept below 1: at most `largest`, by default the last number of its format before 1."""
+    below = largest or 1 - 2.0 ** -(EXPONENT[x.type][0] + 1)
     part = x - x.call("floor")
     capped = part.cmp("ogt", below).select(below, part)
     return is_infinite(x).select(float("nan"), capped)
+
+
+def with_byte(x: Value, at: Value, byte: Value) -> Value:
+    """x with a byte in the place that the low two bits of `at` name."""
+    place = (at & 3).shl(3)
+    return x & ~x.like(255).shl(place) | byte.shl(place)
+
+
+def unsigned_byte(x: Value) -> Value:
+    """f32_to_u8: a float as an integer of [0, 255] in 32 bits, rounded as the mode says; NaN gives 0.
+
+    At 2**23 a float's last place is 1, so the addition does it. Source: the documentation of the assembler CLRX has
+    that MODE rounds here; AMD's document names the function only.
+    """
+    bounded = x.cmp("ogt", 0.0).select(x, 0.0)
+    bounded = bounded.cmp("olt", 255.0).select(bounded, 255.0)
+    return (bounded + 2.0**23).bits("i32") & 0xFF
+
+
+def random_step(x: Value) -> Value:
+    """v_prng_b32: the next state of a shift register."""
+    return x.shl(1) ^ (x.sar(31) & 197)
 
 
 def classify(x: Value, wanted: Value) -> Value:

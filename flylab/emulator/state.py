@@ -11,6 +11,9 @@ from ctypes import c_uint32, c_uint64, c_void_p
 WAVE_SIZE = 64
 ROW_BYTES = 4 * WAVE_SIZE
 
+# Where native memory begins, so that vectors lie in it as LLVM wants them.
+ALIGNMENT = 64
+
 # A record: handler, then 32-bit slots with what the operands are, then the last buffer this instruction touched.
 RECORD_BYTES = 64
 SLOT_OFFSET = 8
@@ -19,12 +22,20 @@ RANGE_OFFSET = 56
 
 # Scalar registers by their hardware number, then the state bits that have none.
 NUMBERED_SGPRS = 102
-VCC, M0, EXEC, SCC, MODE, SINK = 106, 124, 126, 128, 129, 130
+VCC, M0, EXEC, SCC, MODE, SINK, APERTURES = 106, 124, 126, 128, 129, 130, 132
 SGPR_COUNT = 144
-SGPR_NAMES = {"flat_scratch": 102, "xnack_mask": 104, "vcc": VCC, "m0": M0, "exec": EXEC, "src_scc": SCC, "scc": SCC}
+SGPR_NAMES = {"flat_scratch": 102, "xnack_mask": 104, "vcc": VCC, "m0": M0, "exec": EXEC, "src_scc": SCC, "scc": SCC,
+              "src_shared_base": APERTURES, "src_shared_limit": APERTURES + 2, "src_private_base": APERTURES + 4,
+              "src_private_limit": APERTURES + 6}
+
+# Where LDS and private memory lie among the generic addresses, 4 GiB each. No host has memory there: x86-64 and arm64
+# give a process addresses of at most 57 bits.
+SHARED_APERTURE, PRIVATE_APERTURE = 1 << 62, 3 << 61
 
 # What a handler that leaves the chain returns.
 END, BARRIER, YIELD, FAULT = 1, 2, 3, 4
+# What the worker's loop returns: nothing is left to take, FAULT, a workgroup that cannot end now, a pause between two.
+FINISHED, SUSPENDED, PAUSED = 0, 5, 6
 
 # Wave states of the scheduler.
 READY, WAITING, DONE = 0, 1, 2
@@ -37,10 +48,13 @@ LDS_STEP, LDS_SPARE = 256, 4
 
 # Kinds of fault.
 OUT_OF_BOUNDS, MISALIGNED, DESCRIPTOR, TRAP, PAST_END, PRIVATE, NOWHERE = 1, 2, 3, 4, 5, 6, 7
+SWIZZLED, LDS_UNALIGNED_BASE, BAD_FORMAT = 12, 13, 14
 LDS_OUTSIDE, LDS_MISALIGNED, LDS_PARTIAL = 16, 17, 18
 
-# Instructions of a wave between two looks at the stop flag.
-BUDGET = 1 << 20
+# Instructions of a wave at a stretch: at first, while the worker looks whether its workgroup only spins, and then on.
+FIRST, PROBE, STRETCH = 1 << 13, 1 << 9, 1 << 16
+# How many such looks there are at the start of a turn, and the instructions after which a turn ends.
+PROBES, TURN = 16, 1 << 21
 
 
 class Range(ctypes.Structure):
@@ -60,9 +74,10 @@ class Launch(ctypes.Structure):
 
     _fields_ = [
         ("next", c_uint64), ("total", c_uint64), ("chunk", c_uint64), ("limit", c_uint64), ("stop", c_uint64),
+        ("stepping", c_uint64),  # workgroups are given out one by one, since some are suspended
         ("ranges", c_void_p), ("range_count", c_uint64),
         ("grid_x", c_uint64), ("grid_y", c_uint64), ("waves", c_uint64), ("vgpr_bytes", c_uint64),
-        ("initial_sgprs", c_void_p), ("initial_v0", c_void_p), ("initial_exec", c_void_p),
+        ("entry", c_void_p), ("initial_sgprs", c_void_p), ("initial_v0", c_void_p), ("initial_exec", c_void_p),
         ("group_x_at", c_uint64), ("group_y_at", c_uint64), ("group_z_at", c_uint64),
         ("lds_bytes", c_uint64),  # of a workgroup: static and dynamic
     ]
@@ -78,8 +93,17 @@ class Worker(ctypes.Structure):
         ("pc", c_void_p), ("base", c_void_p), ("count", c_uint64), ("until", c_uint64), ("clamped", c_uint64),
         ("groups", c_uint64), ("group", c_uint64), ("group_end", c_uint64), ("wave", c_uint64), ("ready", c_uint64),
         ("waiting", c_uint64), ("used", c_uint64), ("cursor", c_uint64),
+        ("group_count", c_uint64),  # `count` when the workgroup began
         ("fault_record", c_void_p), ("fault_kind", c_uint64), ("fault_lane", c_uint64),
         ("fault_address", c_uint64), ("fault_size", c_uint64),
+        # How often memory changed, as far as this worker saw; whether it goes on with a workgroup that was suspended.
+        ("changes", c_uint64), ("resuming", c_uint64),
+        # A turn: when it ends, the next look, the stretch of each wave, the looks so far, and whether it only spun.
+        ("turn_end", c_uint64), ("look_at", c_uint64), ("stretch", c_uint64), ("looks", c_uint64), ("idle", c_uint64),
+        # Brent's search for a state that comes back: the state held, the changes then, its age, the age to replace it.
+        # Of vector registers there is a hash only where all else has come back, else 0.
+        ("held", c_uint64), ("held_vectors", c_uint64), ("held_changes", c_uint64), ("age", c_uint64),
+        ("oldest", c_uint64), ("hash", c_uint64), ("vectors", c_uint64),
     ]
 
 
@@ -89,3 +113,12 @@ def slot_offset(slot: int) -> int:
 
 
 RECORD = c_uint32 * (RECORD_BYTES // 4)
+
+
+class Memory:
+    """Zeroed native memory that begins at a multiple of `ALIGNMENT`, alive as long as this object."""
+
+    def __init__(self, size: int, data: bytes = b""):
+        self._keep = ctypes.create_string_buffer(max(size, len(data)) + ALIGNMENT)
+        self.address = -(-ctypes.addressof(self._keep) // ALIGNMENT) * ALIGNMENT
+        ctypes.memmove(self.address, data, len(data))

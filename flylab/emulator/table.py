@@ -3,12 +3,14 @@
 A row is a mnemonic, a signature and a function. The signature reads `results = sources`, each a type below:
 
     b16 b32 b64        integers, or bits
-    f16 f32 f64        floats; an f16 is computed in f32 (exact for + - * / sqrt, then rounded once), f16d in f64
+    f16 f32 f64        floats; an f16 is computed in f32 (exact for + - * / sqrt, then rounded once), f16d in f64,
+                       and f16b is left as it is: to f32, a signalling NaN would become quiet
     mask               a bit for each lane, in a pair of scalar registers; in the function one i1 a lane
     .scc .vcc .exec    implied registers, which the text does not name (.scc an i1, the others a mask or a b64)
     .lane              the number of the lane
     @t                 the old value of the first result, as type t
     f16+ b16+          as f16, b16, with the result's upper half kept instead of cleared
+    f16^               as f16, with the result in the upper half and the lower kept
 
 The function takes the sources and returns the result, or a tuple of them.
 """
@@ -46,9 +48,10 @@ class Type:
 
 TYPES = {t.name: t for t in (
     Type("b16", 1, "i16", "i16"), Type("b32", 1, "i32", "i32"), Type("b64", 2, "i64", "i64"),
-    Type("f16", 1, "half", "float"), Type("f16d", 1, "half", "double"), Type("f32", 1, "float", "float"),
-    Type("f64", 2, "double", "double"), Type("f16+", 1, "half", "float"), Type("b16+", 1, "i16", "i16"),
-    Type("f16d+", 1, "half", "double"), Type("mask", 2, "i64", "i1"),
+    Type("f16", 1, "half", "float"), Type("f16d", 1, "half", "double"), Type("f16b", 1, "half", "half"),
+    Type("f32", 1, "float", "float"), Type("f64", 2, "double", "double"), Type("f16+", 1, "half", "float"),
+    Type("f16^", 1, "half", "float"), Type("b16+", 1, "i16", "i16"), Type("f16d+", 1, "half", "double"),
+    Type("mask", 2, "i64", "i1"),
 )}
 IMPLIED = (".scc", ".vcc", ".exec", ".lane")
 
@@ -78,6 +81,11 @@ class Row:
     def named_sources(self) -> tuple[str, ...]:
         """The types of the sources that the text names."""
         return tuple(t for t in self.sources if t[0] not in ".@")
+
+    @cached_property
+    def clamps_floats(self) -> bool:
+        """True where `clamp` holds the result between 0 and 1."""
+        return any(t in TYPES and TYPES[t].is_float for t in self.results)
 
     @cached_property
     def uses_floats(self) -> bool:

@@ -148,7 +148,8 @@ def test_lanes_come_in_their_order() -> None:
      r"an atomic of 4 bytes at address 0x\w+2, which is no multiple of 4\n.*thread \(0, 0, 0\)"),
     ("global_atomic_add_x2 v[2:3], v[4:5], off", DeviceError, r"an atomic of 8 bytes .*no multiple of 8\n.*thread "),
     ("global_atomic_add v[2:3], v4, off offset:256", OutOfBounds, "a write of 4 bytes .* right after the end of 'a0'"),
-    ("global_atomic_add_f32 v[2:3], v4, off", UnknownInstruction, "no row for it"),
+    ("global_atomic_add_f64 v[2:3], v4, off", UnknownInstruction, "names 1 registers where the instruction takes 2"),
+    ("buffer_atomic_pk_add_bf16 v4, off, s[4:7], 0", UnknownInstruction, "gfx942 has no such instruction, gfx950 has"),
     ("global_atomic_add v[2:3], v4, off sc2", UnknownInstruction, "the modifier 'sc2'"),
     ("global_atomic_add v8, v[2:3], v4, off", UnknownInstruction, "4 operands, and takes 3"),
 ])

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from flylab.emulator import Program
-from flylab.errors import UnknownInstruction
 from tests.emulator.snippets import values
 from tests.emulator.test_numbers import QUIET, bits
-from tests.emulator.toolchain import CHIPS, assembly
+from tests.emulator.toolchain import assembly
 
 FORMATS = {
     ("gfx942", "fp8"): ml_dtypes.float8_e4m3fnuz, ("gfx942", "bf8"): ml_dtypes.float8_e5m2fnuz,
@@ -104,7 +103,16 @@ def test_denormal_floats_become_zero_where_the_descriptor_says_so() -> None:
     assert set(found[:, 0].tolist()) == {0xAAAA8080}
 
 
-@pytest.mark.parametrize("chip", CHIPS)
-def test_saturating_conversions_are_refused(chip: str) -> None:
-    with pytest.raises(UnknownInstruction, match="sets fp16_overflow"):
-        run(chip, "v_cvt_pk_fp8_f32 v8, v4, v5", np.zeros((256, 2), "u4"), fp16_overflow=1)
+@pytest.mark.parametrize("way", ["descriptor", "register"])
+@pytest.mark.parametrize("chip, name", FORMATS)
+def test_overflow_saturates_where_the_mode_says_so(chip: str, name: str, way: str) -> None:
+    """A finite number beyond the range becomes the largest; an infinity stays what it was, and a NaN one."""
+    dtype = FORMATS[chip, name]
+    largest = float(ml_dtypes.finfo(dtype).max)
+    numbers = np.array([largest * 1.2, -1e30, np.inf, -np.inf, np.nan, largest, 1.0, -largest], "f4")
+    rows = np.resize(numbers.view("u4"), (256, 1))
+    wanted = codes_of(np.where(np.isinf(numbers), numbers, np.clip(numbers, -largest, largest)).astype("f4"), dtype)
+    change = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1\n  " if way == "register" else ""
+    settings = {} if change else {"fp16_overflow": 1}
+    found = run(chip, f"{change}v_cvt_pk_{name}_f32 v8, v4, v4", rows, **settings)
+    assert np.array_equal(found[:8, 0] & 0xFFFF, wanted * 0x101)

@@ -11,7 +11,7 @@ import pytest
 from flylab.emulator import Buffer, Program
 from flylab.emulator.arguments import buffer_of
 from flylab.errors import ArgumentError, CompileError, DeviceError
-from tests.emulator.toolchain import assembly, compile_for, element, kernel, program
+from tests.emulator.toolchain import CHIPS, assembly, compile_for, element, kernel, program
 
 SCALARS = kernel("ptr %c, i8 %b, i16 %s, i32 %i3, i64 %l, float %f, double %d, half %h", """
   %lane = and i64 %i, 7
@@ -184,6 +184,16 @@ def test_shapes_of_numpy_integers(grid: object, block: object, shared: object) -
     assert (report.workgroups, report.waves) == (2, 2)
 
 
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_block_that_no_compute_unit_holds(chip: str) -> None:
+    """256 registers leave two waves to each of four SIMDs."""
+    device = Program.from_assembly(assembly(EMPTY, chip, vgprs=256))
+    assert device.launch(grid=1, block=512, args=[None]).waves == 8
+    with pytest.raises(DeviceError, match=f"a block of 513 threads does not fit a compute unit of {chip}") as caught:
+        device.launch(grid=1, block=513, args=[None])
+    assert "with 256 vector registers has 2 waves per SIMD" in str(caught.value)
+
+
 def test_a_block_larger_than_the_kernel_was_compiled_for() -> None:
     text = kernel("ptr %a", "").replace('"1,1024"', '"1,128"')
     with pytest.raises(DeviceError, match="129 threads is too large for kernel 'k', which allows 128"):
@@ -265,34 +275,6 @@ def test_threads_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         device.launch(grid=1000, block=64, args=[])
 
 
-@pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
-@pytest.mark.parametrize("llvm", [False, True])
-def test_kernel_arguments_in_registers(chip: str, llvm: bool) -> None:
-    """Written by hand with an offset, and as LLVM does it, whose code loads the same registers once more."""
-    found = np.zeros(64, "i4")
-    if llvm:
-        body = element("%pa", "i32", "%a") + "  %s = add i32 %x, %y\n  store i32 %s, ptr addrspace(1) %pa"
-        text = compile_for(chip, kernel("ptr %a, i32 %x, i32 %y", body).replace("ptr addrspace(1) %a, i32 %x, i32 %y",
-                           "ptr addrspace(1) inreg %a, i32 inreg %x, i32 inreg %y"))
-        assert "user_sgpr_kernarg_preload_length 4" in text
-        Program.from_assembly(text).launch(grid=1, block=64, args=[found, np.int32(40), np.int32(2)])
-        assert np.all(found == 42)
-        return
-    body = """
-  s_load_dwordx2 s[6:7], s[0:1], 0x0
-  v_lshlrev_b32 v1, 2, v0
-  v_mov_b32 v2, s3
-  global_store_dword v1, v2, s[6:7]
-  s_endpgm"""
-    text = assembly(body, chip, arguments=2, user_sgpr_kernarg_preload_length=2, user_sgpr_kernarg_preload_offset=1,
-                    user_sgpr_count=4)
-    Program.from_assembly(text).launch(grid=1, block=64, args=[found, None])
-    assert np.all(found == 0)  # s2 holds the upper half of the first argument, s3 the lower of the second
-    other = np.zeros(1, "i4")
-    Program.from_assembly(text).launch(grid=1, block=64, args=[found, other])
-    assert np.all(found.view("u4") == other.ctypes.data & 0xFFFFFFFF)
-
-
 PLAIN = """
 .amdgcn_target "amdgcn-amd-amdhsa--gfx942"
 scaled:
@@ -364,6 +346,65 @@ def test_a_pointer_to_dynamic_lds_is_filled_in() -> None:
     found = np.zeros(64, "i4")
     Program.from_assembly(text).launch(grid=1, block=64, args=[found], shared=256)
     assert np.all(found == 96)
+
+
+PRELOADED = """
+define amdgpu_kernel void @k(ptr addrspace(1) inreg %a, i32 inreg %x, i16 inreg %s, i16 inreg %u, i64 inreg %l) #0 {
+  %p = call ptr addrspace(4) @llvm.amdgcn.dispatch.ptr()
+  %q = getelementptr i8, ptr addrspace(4) %p, i64 4
+  %threads = load i16, ptr addrspace(4) %q
+  %g = call i32 @llvm.amdgcn.workgroup.id.x()
+  %s32 = zext i16 %s to i32
+  %u32 = zext i16 %u to i32
+  %t32 = zext i16 %threads to i32
+  %c0 = mul i32 %u32, %s32
+  %c1 = add i32 %c0, %x
+  %c2 = mul i32 %c1, %t32
+  %c3 = zext i32 %c2 to i64
+  %r = add i64 %c3, %l
+  %at = getelementptr i64, ptr addrspace(1) %a, i32 %g
+  store i64 %r, ptr addrspace(1) %at
+  ret void
+}
+declare ptr addrspace(4) @llvm.amdgcn.dispatch.ptr()
+declare i32 @llvm.amdgcn.workgroup.id.x()
+attributes #0 = { "amdgpu-flat-work-group-size"="1,1024" }
+"""
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("count, begin", [(0, False), (1, True), (3, True), (5, True)])
+def test_kernel_arguments_in_registers(chip: str, count: int, begin: bool) -> None:
+    """Preloaded by LLVM's own code, all or the first few; the prologue of old firmware is not run."""
+    all_of_them = PRELOADED.count(" inreg")
+    text = compile_for(chip, PRELOADED[::-1].replace(" inreg"[::-1], "", all_of_them - count)[::-1])
+    assert ("kernarg_preload_length" in text and ".p2align\t8\n.LBB0_0:" in text) == begin
+    device, found = Program.from_assembly(text), np.zeros(3, "i8")
+    report = device.launch(grid=3, block=70, args=[found, 11, np.uint16(60000), np.uint16(5), -(1 << 40)])
+    assert found.tolist() == [(60000 * 5 + 11) * 70 - (1 << 40)] * 3
+    code = [i.address for i in device.isa.kernels["k"].instructions]
+    assert report.instructions == 6 * len([a for a in code if a >= 256 * begin])
+
+
+def test_a_part_of_the_arguments_in_registers() -> None:
+    """The second argument's two dwords after the pointer of the first, in s[2:3]; the workgroup's number in s4."""
+    body = "  s_trap 2\n.p2align 8\n  s_lshl_b32 s4, s4, 2\n  v_mov_b32_e32 v1, s4\n  v_mov_b32_e32 v2, s4\n"
+    text = assembly(body + "  global_store_dword v1, v2, s[2:3]\n  s_endpgm", arguments=2, user_sgpr_count=4,
+                    user_sgpr_kernarg_preload_length=2, user_sgpr_kernarg_preload_offset=2)
+    found = np.zeros(4, "i4")
+    Program.from_assembly(text).launch(grid=4, block=64, args=[None, found])
+    assert found.tolist() == [0, 4, 8, 12]
+
+
+@pytest.mark.parametrize("settings, text", [
+    ({"user_sgpr_kernarg_preload_length": 2, "user_sgpr_count": 4}, "at byte 256, where it has no instruction"),
+    ({"user_sgpr_kernarg_preload_length": 2, "user_sgpr_count": 3}, "a user_sgpr_count of 3, and what it asks for"),
+    ({"user_sgpr_kernarg_preload_length": 16, "user_sgpr_count": 16}, "takes 18"),
+])
+def test_descriptors_that_cannot_be(settings: dict[str, int], text: str) -> None:
+    with pytest.raises(DeviceError) as caught:
+        Program.from_assembly(assembly(EMPTY, **settings)).launch(grid=1, block=64, args=[None])
+    assert text in str(caught.value)
 
 
 def test_one_program_for_both_chips() -> None:

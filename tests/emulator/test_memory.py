@@ -273,13 +273,6 @@ def test_scalar_buffer_loads_clamp(records: int, wanted: list[int]) -> None:
     assert a[0].tobytes() == bytes(wanted) and report.clamped == (records < 16)
 
 
-def test_a_descriptor_with_a_stride_is_refused() -> None:
-    body = SCALAR.format("s_or_b32 s5, s5, 0x40000\n  s_mov_b32 s6, 64\n  s_mov_b32 s7, 0x27000\n"
-                         "  buffer_load_dword v2, off, s[4:7], 0")
-    text = fails(Program.from_assembly(assembly(body)), DeviceError, grid=1, block=64, args=[np.zeros(64, "i4")])
-    assert "stride or swizzle" in text
-
-
 def test_halves_of_registers_are_stored() -> None:
     body = SCALAR.format("v_mov_b32_e32 v3, 0x12345678\n  v_lshlrev_b32_e32 v4, 2, v0\n"
                          "  global_store_short_d16_hi v4, v3, s[4:5]\n"

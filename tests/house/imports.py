@@ -13,18 +13,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # "" is flylab itself, for its version.
-BASE = frozenset({"locks", "places", "errors", "targets", "dtypes", "settings", ""})
+BASE = frozenset({"background", "locks", "places", "errors", "targets", "dtypes", "mfma", "settings", ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
 # The units that each unit may import, itself aside. Arrows never reverse.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "": frozenset(),
+    "background": frozenset(),
     "locks": frozenset(),
     "places": frozenset(),
     "errors": frozenset({"places"}),
     "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),
+    "mfma": frozenset({"errors", "targets"}),
     "settings": frozenset({"errors"}),
     "layout": frozenset({"errors", "places"}),
     "atoms": BASE | {"layout"},

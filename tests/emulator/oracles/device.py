@@ -14,6 +14,7 @@ import numpy as np
 from flylab.emulator import Program
 from flylab.emulator.program import Loaded
 from flylab.emulator.state import RECORD_BYTES, SGPR_COUNT, WAVE_SIZE, Worker
+from tests.emulator.oracles.executor import ACCUMULATORS
 from tests.emulator.toolchain import assembly
 
 ROWS = 64
@@ -40,13 +41,14 @@ class Device:
 
     def __init__(self, chip: str, texts: list[str], **descriptor: int):
         body = "\n".join(f"  {text}" for text in [*texts, "s_endpgm"])
-        program = Program.from_assembly(assembly(body, chip, vgprs=ROWS, **descriptor))
+        program = Program.from_assembly(assembly(body, chip, vgprs=ROWS, accum_offset=ACCUMULATORS, **descriptor))
         loaded: Loaded = program.load("k")
         records = [loaded.records[at:at + RECORD_BYTES] for at in range(0, len(loaded.records), RECORD_BYTES)]
         end = records[len(texts)]
         self.mode = loaded.mode
         self._records = [ctypes.create_string_buffer(record + end, 2 * RECORD_BYTES) for record in records[:len(texts)]]
-        self._worker = Worker()
+        memory = ctypes.create_string_buffer(ctypes.sizeof(Worker) + 64)
+        self._worker = Worker.from_buffer(memory, -ctypes.addressof(memory) % 64)
         self._memory = Registers.empty()
 
     def run(self, index: int, v: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

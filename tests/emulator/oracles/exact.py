@@ -1,4 +1,4 @@
-"""Floats as bits, and rational arithmetic on them rounded once: plain Python, slow, and independent of any processor."""
+"""Floats as bits, and rational arithmetic on them rounded once: plain Python, independent of any processor."""
 
 from __future__ import annotations
 

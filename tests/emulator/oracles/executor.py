@@ -8,53 +8,27 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from flylab.emulator.program import device_tables
 from flylab.emulator.table import Row
-from tests.emulator.oracles.lanes import DTYPES, Context, Lanes
-from tests.emulator.oracles.pcode_calls import EIGHT_BITS
+from tests.emulator.oracles.lanes import DTYPES, Context, Lanes, quieted
+from tests.emulator.oracles.specials import SPECIAL
+from tests.emulator.oracles.text import Text, constant, part_of, stripped
 
 WAVE = 64
+ACCUMULATORS = 32  # the row of a0
 VCC, M0, EXEC, SCC, MODE = 106, 124, 126, 128, 129
 _NAMED = {"vcc": (VCC, 2), "vcc_lo": (VCC, 1), "vcc_hi": (VCC + 1, 1), "exec": (EXEC, 2), "exec_lo": (EXEC, 1),
           "exec_hi": (EXEC + 1, 1), "m0": (M0, 1), "flat_scratch_lo": (102, 1), "flat_scratch_hi": (103, 1)}
 # An operand type of the table: registers, the integer type of its bits, the float type of the bits, that of the value.
 _TYPES = {"b16": (1, "i16", "", ""), "b32": (1, "i32", "", ""), "b64": (2, "i64", "", ""),
-          "f16": (1, "i16", "half", "float"), "f16d": (1, "i16", "half", "double"),
+          "f16": (1, "i16", "half", "float"), "f16b": (1, "i16", "half", "half"), "f16d": (1, "i16", "half", "double"),
           "f32": (1, "i32", "float", "float"), "f64": (2, "i64", "double", "double")}
-_FLOAT_CODES = {"i16": "<e", "i32": "<f", "i64": "<d"}
-_INVERSE_TURN = {"i16": 0x3118, "i32": 0x3E22F983, "i64": 0x3FC45F306DC9C882}
 _EXPONENTS = {"i16": 0x7C00, "i32": 0x7F800000, "i64": 0x7FF0000000000000}
 _SIGNS = {"i16": 1 << 15, "i32": 1 << 31, "i64": 1 << 63}
-
-
-@dataclass
-class Text:
-    """An instruction's text in parts; `words` are its modifiers by name."""
-
-    mnemonic: str
-    operands: list[str]
-    words: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, text: str) -> Text:
-        mnemonic, _, rest = text.strip().partition(" ")
-        parts = [part.strip() for part in re.split(r",(?![^\[(]*[\])])", rest)]
-        words = {}
-        if parts and " " in parts[-1]:
-            parts[-1], *modifiers = parts[-1].split()
-            words = {name: value for name, _, value in (m.partition(":") for m in modifiers)}
-        return cls(re.sub("_(e32|e64|sdwa|dpp)$", "", mnemonic), parts, words)
-
-    def bit(self, name: str, n: int, default: int = 0) -> int:
-        """Entry n of a list such as op_sel:[0,1]."""
-        bits = self.words.get(name, "[]").strip("[]").split(",")
-        return int(bits[n]) if n < len(bits) and bits[n] else default
 
 
 class Executor:
@@ -92,20 +66,20 @@ class Executor:
         """The file ("v" or "s"), the first number and the count of the registers that a text names."""
         if text in _NAMED:
             return "s", *_NAMED[text]
-        found = re.fullmatch(r"([vs])(?:(\d+)|\[(\d+):(\d+)\])", text)
+        found = re.fullmatch(r"([vsa])(?:(\d+)|\[(\d+):(\d+)\])", text)
         if not found:
             return None
         first = int(found[2] or found[3])
-        return found[1], first, 1 if found[2] else int(found[4]) - first + 1
+        count = 1 if found[2] else int(found[4]) - first + 1
+        return ("v", ACCUMULATORS + first, count) if found[1] == "a" else (found[1], first, count)
 
     # sources
 
-    def fetch(self, text: str, registers: int, integer: str, lanes: int) -> np.ndarray:
+    def fetch(self, text: str, registers: int, integer: str, lanes: int, double: bool = False) -> np.ndarray:
         """The whole bits of an operand without modifiers, in every lane; constants in the format of the operand."""
         place = self.register(text)
         if place is None:
-            bits = constant(text, integer)
-            return np.full(lanes, bits, np.uint64)
+            return np.full(lanes, constant(text, integer, double), np.uint64)
         file, first, _ = place
         if file == "s":
             return np.full(lanes, self.scalar(first, registers), np.uint64)
@@ -113,13 +87,13 @@ class Executor:
         return low | self.v[first + 1].astype(np.uint64) << np.uint64(32) if registers == 2 else low
 
     def source(self, text: str, type_name: str, lanes: int, select: str = "", negative: bool = False,
-               scalar: bool = False) -> Lanes:
-        """An operand as the row's function takes it: part taken, denormals flushed, modifiers applied."""
+               raw: bool = False) -> Lanes:
+        """An operand as the row's function takes it: part taken, denormals flushed, modifiers applied; or its bits."""
         if type_name == "mask":
             return Lanes(Context(self.ieee), self.lanes_of(int(self.fetch(text, 2, "i64", 1)[0])), "i1")
         registers, integer, float_bits, value = _TYPES[type_name]
         text, modifiers = stripped(text)
-        bits = self.fetch(text, registers, integer, lanes)
+        bits = self.fetch(text, registers, integer, lanes, type_name == "f64")
         if select:
             bits = part_of(bits, select, "sext" in modifiers)
         bits = bits.astype(DTYPES[integer])
@@ -131,7 +105,7 @@ class Executor:
         if ("neg" in modifiers) != negative:
             bits = bits ^ sign
         found = Lanes(Context(self.ieee), bits, integer)
-        return found.bits(float_bits).to(value) if float_bits else found
+        return found.bits(float_bits).to(value) if float_bits and not raw else found
 
     def flushed(self, bits: np.ndarray, integer: str, side: int) -> np.ndarray:
         """Denormals made zero where MODE takes none (side 1), or gives none (side 2)."""
@@ -150,7 +124,7 @@ class Executor:
         elif parsed.mnemonic in table:
             self.row(table[parsed.mnemonic], parsed)
         else:
-            raise NotImplementedError(f"the numpy executor has no {parsed.mnemonic}")
+            raise LookupError(f"the numpy executor has no {parsed.mnemonic}")
 
     def row(self, row: Row, text: Text) -> None:
         """An instruction of the table."""
@@ -172,8 +146,8 @@ class Executor:
             self.place(row, text, type_name, place, value, active)
 
     def arguments(self, row: Row, text: Text, targets: list[str], operands: list[str], lanes: int,
-                  half: int) -> list[Lanes]:
-        """What the row's function takes; of a packed row, for one half of the result."""
+                  half: int, raw: bool = False) -> list[Lanes]:
+        """What the row's function takes, or its bits; of a packed row, for one half of the result."""
         found, places = [], iter(enumerate(operands))
         for type_name in row.sources:
             if type_name == ".lane":
@@ -189,21 +163,22 @@ class Executor:
                 found.append(self.source(targets[0], type_name[1:], lanes, select))
             else:
                 n, operand = next(places)
-                found.append(self.operand(row, text, operand, type_name, n, lanes, half))
+                found.append(self.operand(row, text, operand, type_name, n, lanes, half, raw))
         return found
 
-    def operand(self, row: Row, text: Text, operand: str, type_name: str, n: int, lanes: int, half: int) -> Lanes:
+    def operand(self, row: Row, text: Text, operand: str, type_name: str, n: int, lanes: int, half: int,
+                raw: bool) -> Lanes:
         """The n-th operand of the text."""
         if row.family == "packed":
-            return self.packed(text, operand, type_name, n, half)
+            return self.packed(text, operand, type_name, n, half, raw)
         if row.family == "mixed":
             halved = text.bit("op_sel_hi", n)
             return self.source(operand, "f16" if halved else "f32", lanes,
-                               f"WORD_{text.bit('op_sel', n)}" if halved else "")
+                               f"WORD_{text.bit('op_sel', n)}" if halved else "", raw=raw)
         select = "WORD_1" if text.bit("op_sel", n) else text.words.get(f"src{n}_sel", "")
-        return self.source(operand, type_name, lanes, select)
+        return self.source(operand, type_name, lanes, select, raw=raw)
 
-    def packed(self, text: Text, operand: str, type_name: str, n: int, half: int) -> Lanes:
+    def packed(self, text: Text, operand: str, type_name: str, n: int, half: int, raw: bool) -> Lanes:
         """A packed operand's half; of 32-bit floats, one of two registers."""
         high = text.bit("op_sel_hi", n, 1) if half else text.bit("op_sel", n)
         negative = bool(text.bit("neg_hi" if half else "neg_lo", n))
@@ -211,14 +186,14 @@ class Executor:
         if type_name.endswith("32"):
             if place:
                 operand = f"{place[0]}{place[1] + high}"
-            return self.source(operand, type_name, WAVE, negative=negative)
+            return self.source(operand, type_name, WAVE, negative=negative, raw=raw)
         if place is None and re.search(r"\d\.\d", operand) and not type_name.startswith("f"):
             bits = struct.unpack("<I", struct.pack("<f", float(operand)))[0]  # integers take a float's 32 bits
             operand = hex(bits >> 16 * high & 0xFFFF)
         elif place is None:
             value = constant(operand, "i16" if re.search(r"\d\.\d", operand) else "i32")
             operand = hex(value >> 16 * high & 0xFFFF)
-        return self.source(operand, type_name, WAVE, f"WORD_{high}" if place else "", negative)
+        return self.source(operand, type_name, WAVE, f"WORD_{high}" if place else "", negative, raw)
 
     # results
 
@@ -233,7 +208,7 @@ class Executor:
             else:
                 self.set_scalar(at, 2, int(value.array[0]))
         else:
-            registers = _TYPES[type_name.rstrip("+")][0]
+            registers = _TYPES[type_name.rstrip("+^")][0]
             bits = self.finished(text, type_name, value)
             file, first, _ = self.register(target or "") or ("", 0, 0)
             if file == "s":
@@ -249,17 +224,20 @@ class Executor:
 
     def finished(self, text: Text, type_name: str, value: Lanes) -> np.ndarray:
         """A result's bits: scaled, clamped, rounded, denormals flushed; as u64."""
-        _, integer, float_bits, _ = _TYPES[type_name.rstrip("+")]
+        _, integer, float_bits, _ = _TYPES[type_name.rstrip("+^")]
         if not float_bits:
             return value.array.astype(np.uint64)
         x = value.array
         with np.errstate(all="ignore"):
-            scale = {"mul": float(text.words.get("mul", 1)), "div": 1 / float(text.words.get("div", 1))}
-            x = x * x.dtype.type(scale["mul"] * scale["div"])
+            scale = float(text.words.get("mul", 1)) / float(text.words.get("div", 1))
+            # In IEEE mode, and where results may be denormal, hardware ignores it; else it makes -0 into 0.
+            scaled = scale != 1 and not self.ieee and not int(self.s[MODE]) >> (5 if integer == "i32" else 7) & 1
+            x = x * x.dtype.type(scale) if scaled else x
             if "clamp" in text.words:
                 x = np.where(np.isnan(x) & (not self.dx10_clamp), x, np.where(x > 0, np.minimum(x, 1), 0))
-            x = x.astype(DTYPES[float_bits])
-        return self.flushed(x.view(DTYPES[integer]), integer, 2).astype(np.uint64)
+            x = (x if x.dtype == DTYPES[float_bits] else quieted(x)).astype(DTYPES[float_bits])
+        bits = self.flushed(x.view(DTYPES[integer]), integer, 2).astype(np.uint64)
+        return np.where(bits == _SIGNS[integer], np.uint64(0), bits) if scaled else bits
 
     def merged(self, text: Text, type_name: str, first: int, bits: np.ndarray) -> np.ndarray:
         """A result of less than a register with what the rest of the register becomes."""
@@ -269,6 +247,8 @@ class Executor:
             select, unused = "WORD_1", "UNUSED_PRESERVE"
         old = self.v[first].astype(np.uint64)
         if select == "DWORD":
+            if type_name[-1] == "^":
+                return bits << np.uint64(16) | old & np.uint64(0xFFFF)
             return bits | old & np.uint64(0xFFFF0000) if type_name[-1] == "+" else bits
         size = 8 if select.startswith("BYTE") else 16
         at = size * int(select[-1])
@@ -288,145 +268,3 @@ class Executor:
         wide = 16 if integer == "i16" else 32
         _, first, _ = self.register(target) or ("", 0, 0)
         self.write(first, 1 if wide == 16 else 2, low | high << np.uint64(wide), self.active)
-
-
-def stripped(text: str) -> tuple[str, set[str]]:
-    """An operand without its source modifiers, and their names."""
-    found: set[str] = set()
-    while True:
-        if re.fullmatch(r"-(?:\||[vs]|abs|vcc|m0|exec)\S*", text):
-            text, name = text[1:], "neg"
-        elif re.fullmatch(r"neg\(.*\)", text):
-            text, name = text[4:-1], "neg"
-        elif re.fullmatch(r"\|.*\|", text):
-            text, name = text[1:-1], "abs"
-        elif re.fullmatch(r"abs\(.*\)", text):
-            text, name = text[4:-1], "abs"
-        elif re.fullmatch(r"sext\(.*\)", text):
-            text, name = text[5:-1], "sext"
-        else:
-            return text, found
-        found.add(name)
-
-
-def constant(text: str, integer: str) -> int:
-    """The bits of a constant where an operand of this width is wanted; a literal gives a double its high half."""
-    wide = int(integer[1:])
-    if re.search(r"\d\.\d", text) and "x" not in text:
-        if text.startswith("0.159"):
-            return _INVERSE_TURN[integer]
-        return int.from_bytes(struct.pack(_FLOAT_CODES[integer], float(text)), "little")
-    return int(text, 0) & ((1 << wide) - 1)
-
-
-def part_of(bits: np.ndarray, select: str, extend: bool) -> np.ndarray:
-    """A byte or half of a register, extended with zeros or its sign to 32 bits."""
-    if select == "DWORD":
-        return bits
-    size = 8 if select.startswith("BYTE") else 16
-    part = bits >> np.uint64(size * int(select[-1])) & np.uint64((1 << size) - 1)
-    negative = extend * (part >> np.uint64(size - 1))
-    return part | negative * np.uint64(0xFFFFFFFF & ~((1 << size) - 1))
-
-
-# What the device decodes without a row of the table.
-
-def _swap(wave: Executor, text: Text) -> None:
-    x, y = (wave.register(operand)[1] for operand in text.operands)  # type: ignore[index]
-    a, b = wave.v[x].astype(np.uint64), wave.v[y].astype(np.uint64)
-    wave.write(x, 1, b, wave.active)
-    wave.write(y, 1, a, wave.active)
-
-
-def _move_pair(wave: Executor, text: Text) -> None:
-    target, *sources = text.operands
-    words = []
-    for n, operand in enumerate(sources):
-        file, first, _ = wave.register(operand) or ("", 0, 0)
-        words.append(wave.fetch(f"{file}{first + text.bit('op_sel', n)}", 1, "i32", WAVE))
-    wave.write(wave.register(target)[1], 2, words[0] | words[1] << np.uint64(32), wave.active)  # type: ignore[index]
-
-
-def _bitwise(name: str) -> Callable[[Executor, Text], None]:
-    def run(wave: Executor, text: Text) -> None:
-        target, *operands = text.operands
-        entries = int(text.words.get("bitop3", "0"), 0)
-        x, y, z = (wave.source(operand, name, WAVE, "WORD_1" if text.bit("op_sel", n) else "").array.astype(np.uint64)
-                   for n, operand in enumerate(operands))
-        result = np.zeros(WAVE, np.uint64)
-        for bit in range(int(name[1:])):
-            at = np.uint64(bit)
-            number = (x >> at & np.uint64(1)) * np.uint64(4) + (y >> at & np.uint64(1)) * np.uint64(2) + (
-                z >> at & np.uint64(1))
-            result |= (np.uint64(entries) >> number & np.uint64(1)) << at
-        first = wave.register(target)[1]  # type: ignore[index]
-        wave.write(first, 1, wave.merged(text, name, first, result), wave.active)
-
-    return run
-
-
-def _read_lane(wave: Executor, text: Text) -> None:
-    target, source, *lane = text.operands
-    first = np.flatnonzero(wave.active)
-    at = int(wave.fetch(lane[0], 1, "i32", 1)[0]) & 63 if lane else int(first[0]) if first.size else 0
-    wave.set_scalar(wave.register(target)[1], 1, int(wave.v[wave.register(source)[1]][at]))  # type: ignore[index]
-
-
-def _write_lane(wave: Executor, text: Text) -> None:
-    target, value, lane = text.operands
-    at = int(wave.fetch(lane, 1, "i32", 1)[0]) & 63
-    wave.v[wave.register(target)[1]][at] = int(wave.fetch(value, 1, "i32", 1)[0])  # type: ignore[index]
-
-
-def _permute(pull: bool) -> Callable[[Executor, Text], None]:
-    def run(wave: Executor, text: Text) -> None:
-        target, address, data = (wave.register(operand)[1] for operand in text.operands)  # type: ignore[index]
-        other = (wave.v[address].astype(np.int64) + int(text.words.get("offset", "0"), 0)) // 4 % WAVE
-        found, active = np.zeros(WAVE, np.uint64), wave.active
-        for lane in np.flatnonzero(active):
-            source, to = (other[lane], lane) if pull else (lane, other[lane])
-            if active[source]:
-                found[to] = wave.v[data][source]
-        wave.write(target, 1, found, active)
-
-    return run
-
-
-def _from_eight_bits(kind: str, count: int) -> Callable[[Executor, Text], None]:
-    def run(wave: Executor, text: Text) -> None:
-        target, source = text.operands
-        raw = part_of(wave.fetch(source, 1, "i32", WAVE), text.words.get("src0_sel", "DWORD"), False)
-        if text.bit("op_sel", 0):
-            raw = raw >> np.uint64(16)
-        result = np.zeros(WAVE, np.uint64)
-        for n in range(count):
-            codes = (raw >> np.uint64(8 * n)).astype(np.uint8).view(EIGHT_BITS[wave.chip][kind])
-            bits = wave.flushed(codes.astype(np.float32).view(np.uint32), "i32", 2) if count == 1 else (
-                codes.astype(np.float32).view(np.uint32))
-            result |= bits.astype(np.uint64) << np.uint64(32 * n)
-        wave.write(wave.register(target)[1], count, result, wave.active)  # type: ignore[index]
-
-    return run
-
-
-def _to_eight_bits(kind: str) -> Callable[[Executor, Text], None]:
-    def run(wave: Executor, text: Text) -> None:
-        target, *sources = text.operands
-        with np.errstate(all="ignore"):
-            low, high = (wave.source(s, "f32", WAVE).array.astype(EIGHT_BITS[wave.chip][kind]).view(np.uint8)
-                         for s in sources)
-        bits = low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(8)
-        first = wave.register(target)[1]  # type: ignore[index]
-        wave.write(first, 1, wave.merged(text, "b16+", first, bits), wave.active)
-
-    return run
-
-
-SPECIAL: dict[str, Callable[[Executor, Text], None]] = {
-    "v_swap_b32": _swap, "v_pk_mov_b32": _move_pair, "v_bitop3_b32": _bitwise("b32"), "v_bitop3_b16": _bitwise("b16"),
-    "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane,
-    "ds_bpermute_b32": _permute(True), "ds_permute_b32": _permute(False),
-    "v_cvt_f32_fp8": _from_eight_bits("fp", 1), "v_cvt_f32_bf8": _from_eight_bits("bf", 1),
-    "v_cvt_pk_f32_fp8": _from_eight_bits("fp", 2), "v_cvt_pk_f32_bf8": _from_eight_bits("bf", 2),
-    "v_cvt_pk_fp8_f32": _to_eight_bits("fp"), "v_cvt_pk_bf8_f32": _to_eight_bits("bf"),
-}

@@ -7,6 +7,7 @@ as a difference. Integers are unsigned arrays; a shift, a sign or a rounding is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,21 @@ FLOATS = ("half", "float", "double")
 
 
 class Context:
-    """What a value's function asks of its builder: the mode bit that makes v_min and v_max quiet a NaN."""
+    """What a value's function asks of its builder: the mode bit that makes v_min and v_max quiet a NaN.
+
+    It rounds to nearest even, and nothing saturates.
+    """
+
+    saturate, rounding = False, None
 
     def __init__(self, ieee: bool = True):
         self.ieee = ieee
+
+    def where(self, flag: bool, condition: Lanes) -> Lanes:
+        return condition & condition.like(flag)
+
+    def to_nearest(self) -> nullcontext[None]:
+        return nullcontext()
 
 
 class Lanes:
@@ -152,7 +164,7 @@ class Lanes:
             return self
         if self.is_float:
             with np.errstate(all="ignore"):
-                return self.new(self.array, type_)
+                return self.new(quieted(self.array).astype(DTYPES[type_]), type_)
         if self.type == "i1":
             return self.new(np.where(self.array, -1 if signed else 1, 0).astype(np.int64).astype(DTYPES[type_]), type_)
         if type_ == "i1":
@@ -184,14 +196,15 @@ class Lanes:
                 return self.saturating(name, *values)
             if name in _INTEGER_CALLS:
                 return self.new(_INTEGER_CALLS[name](self.array, *(v.array for v in values)))
-        raise NotImplementedError(f"the numpy executor knows no intrinsic {name}")
+        raise LookupError(f"the numpy executor knows no intrinsic {name}")
 
     def saturating(self, name: str, other: Lanes) -> Lanes:
         """An addition or subtraction that saturates, in Python's integers."""
-        low, high = (-(1 << self.width - 1), (1 << self.width - 1) - 1) if name[0] == "s" else (0, (1 << self.width) - 1)
+        half, whole = 1 << self.width - 1, 1 << self.width
+        low, high = (-half, half - 1) if name[0] == "s" else (0, whole - 1)
         pairs = zip(*((v.signed() if name[0] == "s" else v.array).tolist() for v in (self, other)), strict=True)
         totals = [min(max(x + y if name[1:4] == "add" else x - y, low), high) for x, y in pairs]
-        return self.new(np.array([total & ((1 << self.width) - 1) for total in totals], np.uint64))
+        return self.new(np.array([total % whole for total in totals], np.uint64))
 
     def count(self, name: str) -> Lanes:
         texts = [f"{int(x):0{self.width}b}" for x in self.array]
@@ -203,6 +216,13 @@ class Lanes:
 
     def any(self) -> Lanes:
         return self.new(np.full(self.lanes, self.array.any()), "i1")
+
+
+def quieted(x: np.ndarray) -> np.ndarray:
+    """Floats with signalling NaNs made quiet, as every conversion does."""
+    form = FORMATS["f", 8 * x.itemsize]
+    raw = x.view(f"u{x.itemsize}")
+    return np.where(np.isnan(x), raw | raw.dtype.type(form.quiet), raw).view(x.dtype)
 
 
 def _fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -218,6 +238,13 @@ def _reversed(x: np.ndarray) -> np.ndarray:
     return np.array([int(f"{int(v):0{wide}b}"[::-1], 2) for v in x], x.dtype)
 
 
+def _funnel(high: np.ndarray, low: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """The upper half of a pair shifted left by an amount modulo the width."""
+    wide = 8 * high.itemsize
+    pairs = zip(high.tolist(), low.tolist(), (amount % high.dtype.type(wide)).tolist(), strict=True)
+    return np.array([((a << wide | b) << n >> wide) % (1 << wide) for a, b, n in pairs], high.dtype)
+
+
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
 _FLOAT_CALLS: dict[str, Callable[..., Any]] = {
@@ -225,5 +252,5 @@ _FLOAT_CALLS: dict[str, Callable[..., Any]] = {
     "rint": np.rint, "copysign": np.copysign}
 _SIGNED_CALLS: dict[str, Callable[..., Any]] = {"smin": np.minimum, "smax": np.maximum, "abs": np.abs}
 _INTEGER_CALLS: dict[str, Callable[..., Any]] = {
-    "umin": np.minimum, "umax": np.maximum, "ctpop": np.bitwise_count, "bitreverse": _reversed}
+    "umin": np.minimum, "umax": np.maximum, "fshl": _funnel, "ctpop": np.bitwise_count, "bitreverse": _reversed}
 _SATURATING = ("uadd.sat", "sadd.sat", "usub.sat", "ssub.sat")

@@ -36,14 +36,16 @@ def call(machine: Any, name: str, values: list[Typed]) -> Typed:
         result: Typed = type(machine)(inner, machine.chip).run(name)["D0"]
         kind, width = values[0][:2] if values[0][0] != "b" else ("u", 32)
         return kind, width, result[2] & ((1 << width) - 1)
-    raise PseudocodeError(f"the document calls {name} and does not say what it is")
+    raise PseudocodeError(f"it calls {name}, which the document does not have")
 
 
 def _convert(machine: Any, value: Typed, kind: str, width: int) -> Typed:
     source, raw = (value[0], value[1]), value[2]
     if source in FORMATS and (kind, width) in FORMATS:
         toward_zero = machine.names.get("ROUND_MODE", ("u", 2, 0))[2] == 3
-        return kind, width, exact.converted(raw, FORMATS[source], FORMATS[kind, width], toward_zero)
+        form = FORMATS[kind, width]
+        found = exact.converted(raw, FORMATS[source], form, toward_zero)
+        return kind, width, found | form.quiet if exact.is_nan(found, form) else found
     if width == 8 and kind in ("fp", "bf"):
         with np.errstate(all="ignore"):
             code = np.float32(exact.number(raw, FORMATS[source])).astype(EIGHT_BITS[machine.chip][kind])

@@ -43,14 +43,18 @@ class PseudocodeError(Exception):
     """Text that is none of the pseudo-code's language, or asks for what no arithmetic can answer."""
 
 
-@cache
-def document() -> dict[str, str]:
-    """The pseudo-code by mnemonic in small letters, without what names an encoding."""
+def document_path() -> Path:
+    """Where the data is; a package that is found is not imported."""
     found = importlib.util.find_spec("tinygrad")
     if found is None or not found.submodule_search_locations:
         raise PseudocodeError("tinygrad is not installed")
-    path = Path(found.submodule_search_locations[0]) / "runtime/autogen/amd/cdna/str_pcode.py"
-    module = ast.parse(path.read_text(encoding="utf-8"))
+    return Path(found.submodule_search_locations[0]) / "runtime/autogen/amd/cdna/str_pcode.py"
+
+
+@cache
+def document() -> dict[str, str]:
+    """The pseudo-code by mnemonic in small letters, without what names an encoding."""
+    module = ast.parse(document_path().read_text(encoding="utf-8"))
     table = next(n.value for n in module.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Dict))
     texts: dict[str, str] = {}
     for key, value in zip(table.keys, table.values, strict=True):
@@ -64,7 +68,9 @@ def program(mnemonic: str) -> list[Tree]:
     """The tree of an instruction's pseudo-code. Raises `PseudocodeError` where there is none or it cannot be read."""
     text = document().get(mnemonic)
     if text is None:
-        raise PseudocodeError(f"the document has no pseudo-code of {mnemonic}")
+        raise PseudocodeError("the document has no pseudo-code of it")
+    # A lane's own registers by another name.
+    text = text.replace("VGPR[laneId][VDST.u32]", "D0").replace("VGPR[laneId][SRC0.u32]", "S0")
     return parse(text)
 
 

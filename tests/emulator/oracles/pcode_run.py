@@ -62,12 +62,12 @@ def seen_as(value: Typed, kind: str, width: int) -> Typed:
 
 
 def cast(value: Typed, kind: str, width: int) -> Typed:
-    """`32'F(value)`: converted; bits as wide as a float are its bits."""
+    """`32'F(value)`: converted; what is no float is the bits of one, but for numbers wider than any."""
     if value[0] == "power":
         return value
     if kind not in FLOATS:
         return integer(kind, width, signed(value))
-    if value[0] in FLOATS or value[1] == width:
+    if value[0] in FLOATS or value[1] <= 64:
         return seen_as(value, kind, width)
     return kind, width, exact.rounded(Fraction(signed(value)), FORMATS[kind, width])
 
@@ -156,8 +156,12 @@ class Machine:
 
     def put(self, target: Tree, low: int, width: int, raw: int, kind: str = "b") -> None:
         """Sets bits of a place; one not known yet becomes as wide as it must."""
-        if target[0] == "name" and target[1] not in self.names:
-            self.names[target[1]] = (kind if low == 0 else "b", WIDEST if low or kind == "b" else width, 0)
+        base = target
+        while base[0] in ("field", "slice", "index"):
+            base = base[1]
+        if base[0] == "name" and base[1] not in self.names:
+            whole = base is target and low == 0 and kind != "b"
+            self.names[base[1]] = (kind, width, 0) if whole else ("b", WIDEST, 0)
         old = self.value(target) if not (target[0] == "index" and not self.is_list(target[1])) else ("b", 1, 0)
         mask = ((1 << width) - 1) << low
         new = old[2] & ~mask | raw << low & mask
@@ -201,7 +205,8 @@ class Machine:
         first, last = signed(self.value(low)), signed(self.value(high))
         raw = self.value(tree)[2]
         if first > last:  # [0 : 31] is the bits in the other order
-            return "u", first - last + 1, int(f"{raw >> last & (1 << first - last + 1) - 1:0{first - last + 1}b}"[::-1], 2)
+            width = first - last + 1
+            return "u", width, int(f"{raw >> last & (1 << width) - 1:0{width}b}"[::-1], 2)
         return integer("u", last - first + 1, raw >> first)
 
     def part(self, tree: Tree, first: Tree, count: Tree) -> Typed:
@@ -238,6 +243,9 @@ class Machine:
         if operator in ("&&", "||"):
             decided = bool(first[2]) == (operator == "||")
             return "u", 1, int(bool(first[2]) if decided else bool(self.value(right)[2]))
+        if operator == "==" and right[0] == "unary" and right[2][0] == "number" and not right[2][3]:
+            # `x == -0.0` asks for that zero: the document tells +0.0 from -0.0 where it chooses between them.
+            return "u", 1, int(first[2] == self.value(right)[2])
         return self.binary(operator, first, self.value(right))
 
     def binary(self, operator: str, x: Typed, y: Typed) -> Typed:

@@ -1,0 +1,48 @@
+"""Loads from memory straight to LDS: `buffer_load_* ... lds`, `global_load_lds_*`, `scratch_load_lds_*`.
+
+Lane n writes at byte M0 + constant offset + n * size of the workgroup's LDS. A byte or half is extended to 4 bytes, and
+gfx950 moves up to 16. The constant offset counts in both addresses. Lanes that are out of a buffer's range write zeros.
+Sources: CDNA3 ISA, "Memory buffer load to LDS"; LLVM, llvm.amdgcn.raw.ptr.buffer.load.lds and global.load.lds.
+"""
+
+from __future__ import annotations
+
+from flylab.emulator.access import OFFSET, Access, fault
+from flylab.emulator.compute import slot
+from flylab.emulator.ir import Value
+from flylab.emulator.lds import check_lds
+from flylab.emulator.moves import VectorAccess
+from flylab.emulator.state import LDS_UNALIGNED_BASE, M0, WAVE_SIZE, Worker
+
+
+class LoadToLds(VectorAccess):
+    """A load whose data goes to LDS."""
+
+    def __init__(self, access: Access):
+        super().__init__(access)
+        self.pieces = access.registers
+        self.size = 4 * access.registers
+
+    def begin(self) -> None:
+        b = self.b
+        self.first = b.load(b.at("%s", 4 * M0), "i32") + slot(b, OFFSET)
+        with b.when((self.first & 3).cmp("ne", 0)):
+            fault(b, LDS_UNALIGNED_BASE, self.exec.count("cttz") & 63, self.first.to("i64"), self.size)
+        steps = Value(b, "<" + ", ".join(f"i32 {self.size * n}" for n in range(WAVE_SIZE)) + ">", "i32", WAVE_SIZE)
+        check_lds(b, self.exec, self.first.splat(WAVE_SIZE) + steps, self.size)
+
+    def target(self, lane: Value, register: int) -> str:
+        """Where in LDS a register of a lane goes."""
+        b = self.b
+        return b.at(b.field("%w", Worker, "lds").name, self.first.to("i64") + lane * self.size + 4 * register)
+
+    def one(self, lane: Value, pointer: str, piece: int | None) -> None:
+        b, access = self.b, self.access
+        for register in range(access.registers) if piece is None else (piece,):
+            memory = b.at(pointer, 4 * register) if piece is None else pointer
+            data = b.load(memory, f"i{8 * access.unit}", align=1)
+            b.store(data.to("i32", access.signed), self.target(lane, register))
+
+    def drop(self, lane: Value, piece: int | None) -> None:
+        for register in range(self.access.registers) if piece is None else (piece,):
+            self.b.store(self.b.const(0, "i32"), self.target(lane, register))
