@@ -7,6 +7,7 @@ from llvmlite's LLVM. The oracle is llvmlite's code for this machine: another in
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from random import Random
@@ -15,12 +16,12 @@ import numpy as np
 import pytest
 
 from flylab.emulator import Program
-from flylab.errors import UnknownInstruction
+from flylab.errors import CompileError, UnknownInstruction
 from tests.emulator.fuzz import SLOT_BYTES, THREADS, FuzzProgram, chip_kernel, host_loop, spelled, table_text
 from tests.emulator.structured import LONG_DIVISION
 from tests.emulator.toolchain import CHIPS, IDS, ROUND_BFLOAT, WAVES, Host, aligned, compile_for
 
-TOOLS = [shutil.which(f"{name}-22") for name in ("opt", "llc")]
+TOOLS = [shutil.which(f"{name}-22") for name in ("opt", "llc", "llvm-stress")]
 PROGRAMS = 104
 TOGETHER = 4  # programs in a module
 MODULES = PROGRAMS // TOGETHER
@@ -28,7 +29,7 @@ MODULES = PROGRAMS // TOGETHER
 
 def compiled(chip: str, ir: str, opt: int) -> str:
     """Assembly of LLVM IR, from Debian's tools where they are there."""
-    optimiser, generator = TOOLS
+    optimiser, generator, _ = TOOLS
     if not optimiser or not generator:
         return compile_for(chip, ir, opt)
     flags = ["-mtriple=amdgcn-amd-amdhsa", f"-mcpu={chip}"]
@@ -76,3 +77,25 @@ def run_module(module: int, chips: tuple[str, ...] = CHIPS) -> dict[str, list[st
 @pytest.mark.parametrize("module", range(MODULES))
 def test_the_corpus(module: int) -> None:
     assert run_module(module) == {chip: [] for chip in CHIPS}
+
+
+ALLOCATION = re.compile(r"(%\w+) = alloca (.*?)(?:, align \d+)?$", re.M)
+IN_PRIVATE = r"\1.own = alloca \2, addrspace(5)\n  \1 = addrspacecast ptr addrspace(5) \1.own to ptr"
+
+
+@pytest.mark.skipif(not all(TOOLS), reason="LLVM's tools opt-22, llc-22 and llvm-stress-22 are not on PATH")
+@pytest.mark.parametrize("chip", CHIPS)
+def test_what_llvm_stress_makes_can_be_executed(chip: str) -> None:
+    """Its programs are full of values that are not defined, so they are decoded and made ready, and not run."""
+    ready = 0
+    for seed in range(16):
+        made = subprocess.run([str(TOOLS[2]), f"-seed={seed}", "-size=150"], capture_output=True, text=True, check=True)
+        kernel = re.sub(r"define void @autogen_SD\d+\(", "define amdgpu_kernel void @k(", made.stdout)
+        try:
+            device = Program.from_assembly(compiled(chip, ALLOCATION.sub(IN_PRIVATE, kernel), seed % 4))
+        except CompileError as error:
+            assert "has a descriptor and no instructions" in error.message  # LLVM saw that it cannot be run
+            continue
+        device.load("k")
+        ready += 1
+    assert ready >= 8
