@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from flylab.codegen.encoding import size_of
 from flylab.codegen.macros import Statement
@@ -103,8 +103,9 @@ class Code:
             if mark.kind == BYTES and mark.count < end:
                 raise mark.statement.error(f"the directive {mark.name} cannot be read here",
                                            hint="give the instructions themselves, as LLVM's own listing does")
-        body = tuple(replace(instruction, index=index, address=instruction.address - start.offset)
-                     for index, instruction in enumerate(self.instructions[start.count:end]))
+        body = tuple(Instruction(index, i.address - start.offset, i.text, i.mnemonic, i.operands, i.modifiers,
+                                 i.isa_line, i.source, i.symbolic)
+                     for index, i in enumerate(self.instructions[start.count:end]))
         labels = {mark.name: mark.count - start.count for mark in marks if mark.kind == LABEL}
         return Function(start.name, self.section, start.offset, body, labels)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from flylab.codegen.expressions import BadExpression
 from flylab.codegen.strings import unescaped, without_comment
@@ -36,8 +37,7 @@ _OPERATORS = "+-*/%&|^<>=!~"
 Line = tuple[int, str]
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """One statement; `number` is the line of the text that it stands in, in a macro that of the macro's body."""
 
     number: int
@@ -137,7 +137,7 @@ class Statements:
 
     def _statements(self, statement: Statement) -> Iterator[Statement]:
         active = not self.conditions or self.conditions[-1].active
-        while active and (found := _LABEL.match(statement.text)):
+        while active and ":" in statement.text and (found := _LABEL.match(statement.text)):
             label = found[1].strip('"')
             if label.isdecimal():
                 self.counts[label] = self.counts.get(label, 0) + 1
