@@ -18,6 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST, TOO_NEW = (3, 11), (3, 14)
 EXTRAS = {"lab": "notebook,aot", "test": "test,aot,hip", "peer": "peer"}
+LLVM = "llvm-22"
+LLVM_TOOLS = ("opt-22", "llc-22", "llvm-mc-22")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -87,17 +89,32 @@ def install_torch(pip):
             "with the URL of PyTorch's CPU wheels (its page \"Get started\" shows it)")
 
 
-def install_browser():
-    """Install Debian's Chromium for the tests that draw in a real browser, where that is ours to do."""
-    if any(map(shutil.which, BROWSERS)):
-        return
+def install_with_apt(what, packages, without):
+    """Install packages of Debian where that is ours to do; else say what `without` them is left out."""
     if shutil.which("apt-get") and os.geteuid() == 0:
-        say("installing chromium")
+        say(f"installing {what}")
         quiet = {"env": dict(os.environ, DEBIAN_FRONTEND="noninteractive"), "stdout": subprocess.DEVNULL}
         run("apt-get", "update", "-qq", **quiet)
-        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-dejavu-core", **quiet)
+        run("apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages, **quiet)
     else:
-        say("no Chromium on PATH: the tests that need a browser will be skipped")
+        say(f"no {what} on PATH: {without}")
+
+
+def install_browser():
+    """Install Debian's Chromium for the tests that draw in a real browser, where that is ours to do."""
+    if not any(map(shutil.which, BROWSERS)):
+        install_with_apt("Chromium", ["chromium", "fonts-dejavu-core"],
+                         "the tests that need a browser will be skipped")
+
+
+def install_llvm():
+    """Install Debian's LLVM for the tests against its assembler and code generator, where that is ours to do."""
+    if all(map(shutil.which, LLVM_TOOLS)):
+        return
+    if shutil.which("apt-cache") and not succeeds("apt-cache", "show", LLVM):
+        say(f"this system has no package {LLVM}: the tests against its assembler will be skipped")
+        return
+    install_with_apt(LLVM, [LLVM], "the tests against its assembler will be skipped")
 
 
 def main():
@@ -117,6 +134,7 @@ def main():
     run(*pip, "install", "-qq", "--editable", wanted)
     if options.purpose == "test":
         install_browser()
+        install_llvm()
 
 
 if __name__ == "__main__":

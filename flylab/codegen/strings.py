@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_CONTROLS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _FILE = re.compile(r"\s*\.file\s+(\d{1,9})\s")
 # A string (to its end, or to the line's where it has none), or what begins a comment.
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?$)|;|//')
@@ -17,9 +18,21 @@ def unescaped(text: str, base: int = 16) -> str:
     >>> unescaped(r"gr\C3\BC\C3\9Fe.py")
     'grüße.py'
     """
-    code = rb"[0-7]{3}" if base == 8 else rb"[0-9A-Fa-f]{2}"
-    raw = re.sub(rb'\\(?:([\\"])|(%b))' % code, lambda m: m[1] or bytes([int(m[2], base)]), text.encode())
-    return raw.decode(errors="replace")
+    return unescaped_bytes(text, base).decode(errors="replace")
+
+
+def unescaped_bytes(text: str, base: int = 16) -> bytes:
+    r"""The bytes of the same; in assembly there are also `\n` and its kin, and fewer digits than three.
+
+    >>> unescaped_bytes(r"a\n\0\377", 8)
+    b'a\n\x00\xff'
+    """
+    code = rb"[0-7]{1,3}|[bfnrt]" if base == 8 else rb"[0-9A-Fa-f]{2}"
+
+    def byte(found: re.Match[bytes]) -> bytes:
+        return found[1] or _CONTROLS.get(found[2]) or bytes([int(found[2], base) & 0xFF])
+
+    return re.sub(rb'\\(?:([\\"])|(%b))' % code, byte, text.encode())
 
 
 def files_of(directive: str) -> dict[int, str]:
@@ -29,7 +42,7 @@ def files_of(directive: str) -> dict[int, str]:
     {1: '/srv/lab/grün.py'}
     """
     number = _FILE.match(directive)
-    parts = [unescaped(part, 8) for part in _QUOTED.findall(directive)]
+    parts = [unescaped(part, 8) for part in QUOTED.findall(directive)]
     return {int(number[1]): os.path.join(*parts[:2])} if number and parts else {}
 
 

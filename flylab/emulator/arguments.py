@@ -13,7 +13,8 @@ from flylab.codegen.isa import IsaKernel, KernelArg
 from flylab.errors import ArgumentError
 
 _FLOAT_CODES = {2: "<e", 4: "<f", 8: "<d"}
-POINTER_KIND = "global_buffer"
+POINTER_KIND, NUMBER_KIND = "global_buffer", "by_value"
+LDS_POINTER_KIND = "dynamic_shared_pointer"
 # No process has memory in the first page; an address there is a null pointer with an offset.
 FIRST_ADDRESS = 4096
 # The kinds of numpy formats whose bytes are the values: numbers, and structures of them.
@@ -126,9 +127,12 @@ def _packed_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
     """The kernel-argument segment, and the buffers of its pointers.
 
+    Where the metadata says nothing of arguments, they lie one after the other, each at a multiple of its size.
     Raises `ArgumentError` for a wrong number of arguments, a number that does not fit, or a value of the wrong sort.
     """
-    parameters = [p for p in kernel.args if not p.hidden]
+    parameters = [p for p in kernel.args if not p.hidden and p.kind != LDS_POINTER_KIND]
+    if not kernel.args and kernel.kernarg_size:
+        parameters = _natural(kernel, args)
     if len(parameters) != len(args):
         names = ", ".join(p.name or f"argument {n}" for n, p in enumerate(parameters))
         raise ArgumentError(f"kernel '{kernel.name}' takes {len(parameters)} arguments ({names}), and {len(args)} were "
@@ -143,10 +147,38 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
                 address, buffer = buffer_of(name, value)
                 buffers.append(buffer)
             data = address.to_bytes(8, "little")
-        else:
+        elif parameter.kind == NUMBER_KIND:
             data = number_bytes(name, parameter, value)
+        else:
+            raise ArgumentError(f"argument '{name}' is of the kind {parameter.kind}, which the software device has not")
         _put(segment, parameter, data)
     return bytes(segment), buffers
+
+
+def _natural(kernel: IsaKernel, args: Sequence[Any]) -> list[KernelArg]:
+    """Parameters for these arguments, by their sizes.
+
+    Raises `ArgumentError` where one has no size, and where all are too long.
+    """
+    parameters: list[KernelArg] = []
+    at = 0
+    for number, value in enumerate(args):
+        plain = hasattr(value, "tobytes") and getattr(value, "ndim", 0) == 0
+        if isinstance(value, bytes | bytearray) or plain:
+            kind, size = NUMBER_KIND, len(value) if isinstance(value, bytes | bytearray) else value.nbytes
+        elif isinstance(value, int | float):
+            raise ArgumentError(f"argument {number} is {value!r}, and the assembly does not say its size",
+                                hint="pass numpy's numbers, such as numpy.int32(5) or numpy.float32(0.5)")
+        else:
+            kind, size = POINTER_KIND, 8
+        step = min(size & -size, 16) or 1
+        at = -(-at // step) * step
+        parameters.append(KernelArg("", at, size, kind))
+        at += size
+    if at > kernel.kernarg_size:
+        raise ArgumentError(f"the {len(args)} arguments of kernel '{kernel.name}' take {at} bytes, and its "
+                            f".amdhsa_kernarg_size is {kernel.kernarg_size}")
+    return parameters
 
 
 def _put(segment: bytearray, parameter: KernelArg, data: bytes) -> None:
@@ -192,10 +224,14 @@ def _float_bytes(name: str, value: float, size: int) -> bytes:
 
 def fill_hidden(kernel: IsaKernel, segment: bytearray, grid: tuple[int, int, int], block: tuple[int, int, int],
                 shared: int) -> None:
-    """Writes the arguments that the runtime provides: block counts, sizes, dimensions. Others stay zero."""
+    """Writes the arguments that the runtime provides: block counts, sizes, dimensions, dynamic LDS.
+
+    Others stay zero: offsets of the grid, what is left of it beyond whole blocks, and pointers to what is not here,
+    such as queues and heaps.
+    """
     # Source: the hidden arguments of code object version 5 in LLVM's AMDGPU usage guide, with their sizes.
     values = {"hidden_grid_dims": (1 + max((n for n in range(3) if grid[n] > 1 or block[n] > 1), default=0), 2),
-              "hidden_dynamic_lds_size": (shared, 4)}
+              "hidden_dynamic_lds_size": (shared, 4), LDS_POINTER_KIND: (kernel.lds_bytes, 4)}
     for n, axis in enumerate("xyz"):
         values[f"hidden_block_count_{axis}"] = grid[n], 4
         values[f"hidden_group_size_{axis}"] = block[n], 2

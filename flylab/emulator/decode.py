@@ -17,6 +17,7 @@ from flylab.emulator.encodings import check_encoding
 from flylab.emulator.float_mode import Mode
 from flylab.emulator.gpr_index import index_states, is_indexed
 from flylab.emulator.lanes import is_control, lanes_of, sources_of
+from flylab.emulator.linking import Code
 from flylab.emulator.operands import (
     CONSTANT,
     OFF,
@@ -39,7 +40,6 @@ _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 _LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")
 _SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWORD)|"
                      r"(dst_unused):(UNUSED_(?:PAD|SEXT|PRESERVE)))")
-_DISTANCE = re.compile(r"\(([\w.$@]+)-([\w.$@]+)\)(&4294967295|>>32)")
 _WORDS = {SCALAR: "a scalar register", VECTOR: "a vector register", CONSTANT: "a constant", OFF: "'off'"}
 # What an encoding can name of each file.
 _VECTOR_NUMBERS = 256
@@ -165,17 +165,16 @@ def unknown(kernel: IsaKernel, instruction: Instruction, why: str) -> UnknownIns
         f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where)
 
 
-def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
-    """Every instruction of a kernel. `others` decodes what is no row of `table`, by mnemonic.
+def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
+    """Every instruction that a kernel can reach. `others` decodes what is no row of `table`, by mnemonic.
 
     Raises `UnknownInstruction` for the first that cannot be executed.
     """
-    decoder = Decoder(kernel)
+    kernel, decoder = code.kernel, Decoder(code)
     coded = []
     for instruction in kernel.instructions:
         name = base_name(instruction.mnemonic)
         try:
-            instruction = decoder.with_distances(instruction)
             if kernel.target.arch not in (chips := chips_with(name)):
                 raise OperandError(lacking(kernel.target.arch, chips))
             check_encoding(name, instruction.mnemonic.removeprefix(name))
@@ -195,8 +194,9 @@ def decode(kernel: IsaKernel, table: dict[str, Row], others: dict[str, Callable[
 class Decoder:
     """Decodes the instructions of one kernel."""
 
-    def __init__(self, kernel: IsaKernel):
-        self.kernel, self.registers, self.mode = kernel, Registers(kernel), Mode.of(kernel)
+    def __init__(self, code: Code):
+        self.code, self.kernel = code, code.kernel
+        self.registers, self.mode = Registers(code.kernel), Mode.of(code.kernel)
 
     @cached_property
     def index_states(self) -> dict[int, set[bool]]:
@@ -208,23 +208,6 @@ class Decoder:
         if label not in self.kernel.labels:
             raise OperandError(f"the kernel has no label {label}")
         return (self.kernel.labels[label] - instruction.index) * RECORD_BYTES
-
-    def with_distances(self, instruction: Instruction) -> Instruction:
-        """An instruction with the distances between labels that its operands name as numbers.
-
-        LLVM jumps far by adding such a distance to the address of the instruction after s_getpc_b64. Here addresses
-        are those of records.
-        """
-        if "-" not in instruction.text or not any(_DISTANCE.match(text) for text in instruction.operands):
-            return instruction
-        operands = []
-        for text in instruction.operands:
-            found = _DISTANCE.fullmatch(text)
-            if found and found[1] in self.kernel.labels and found[2] in self.kernel.labels:
-                distance = (self.kernel.labels[found[1]] - self.kernel.labels[found[2]]) * RECORD_BYTES
-                text = str(distance >> 32 if found[3] == ">>32" else distance & 0xFFFFFFFF)
-            operands.append(text)
-        return replace(instruction, operands=tuple(operands))
 
     def computing(self, row: Row, instruction: Instruction, modifiers: Iterable[str] | None = None) -> Coded:
         """An instruction of a row of the table; `modifiers` replaces those of the text."""

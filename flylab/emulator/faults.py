@@ -71,8 +71,7 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
                            hint="make it with llvm.amdgcn.make.buffer.rsrc; fx.rocdl.make_buffer_tensor does")
     if worker.fault_kind == SWIZZLED:
         return DeviceError(f"an access of {worker.fault_size} bytes at byte {worker.fault_address} of a record reaches "
-                           f"over the 4 bytes that lie together in a swizzled buffer{place}",
-                           where=where)
+                           f"over the 4 bytes that lie together in a swizzled buffer{place}", where=where)
     if worker.fault_kind == BAD_FORMAT:
         what = f"store {worker.fault_size} components to" if "_store_" in instruction.mnemonic else "read"
         return DeviceError(f"the device cannot {what} the format {names(worker.fault_address)}{place}", where=where,
@@ -81,7 +80,8 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return DeviceError(f"M0 and the offset make byte {worker.fault_address} of LDS, which is no multiple of 4"
                            f"{place}", where=where)
     if worker.fault_kind == NOWHERE:
-        return DeviceError(f"a jump to an address that is no instruction of the kernel{place}", where=where)
+        what = f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
+        return DeviceError(what + place, where=where)
     if worker.fault_kind == PRIVATE:
         offset = ctypes.c_int64(worker.fault_address).value
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "

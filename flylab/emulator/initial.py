@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from flylab.codegen.isa import IsaKernel
+from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.state import SINK, WAVE_SIZE
 from flylab.errors import DeviceError
 
@@ -74,7 +76,8 @@ def entry(kernel: IsaKernel) -> int:
     """
     if not kernel.descriptor.get("user_sgpr_kernarg_preload_length", 0):
         return 0
-    found = next((i.index for i in kernel.instructions if i.address == PRELOADED_ENTRY), None)
+    own = takewhile(lambda i: i.mnemonic != END_OF_FUNCTION, kernel.instructions)
+    found = next((i.index for i in own if i.address == PRELOADED_ENTRY), None)
     if found is None:
         raise DeviceError(f"kernel '{kernel.name}' wants its arguments preloaded, so it begins at byte "
                           f"{PRELOADED_ENTRY}, where it has no instruction",

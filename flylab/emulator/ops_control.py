@@ -16,11 +16,9 @@ from flylab.emulator.operands import (
     CONSTANT,
     SCALAR,
     VECTOR,
-    Operand,
     OperandError,
     bounded,
     operands_of,
-    parse_operand,
 )
 from flylab.emulator.ops_hardware import field_operand
 from flylab.emulator.state import (
@@ -29,7 +27,6 @@ from flylab.emulator.state import (
     EXEC,
     M0,
     MODE,
-    NOWHERE,
     PAST_END,
     RECORD_BYTES,
     SCC,
@@ -100,8 +97,13 @@ def _write_trap(name: str) -> str:
     return b.function(name, HANDLER)
 
 
-def write_past_end(name: str) -> str:
-    """What follows a kernel's last instruction."""
+def past_end(decoder: Decoder, instruction: Instruction) -> Coded:
+    """What `END_OF_FUNCTION` is decoded to."""
+    return Coded("past the end", _write_past_end)
+
+
+def _write_past_end(name: str) -> str:
+    """What follows a function's last instruction."""
     b = Builder()
     fault(b, PAST_END, 0, 0, 0)
     b.do("unreachable")
@@ -135,10 +137,11 @@ def _write_jump(name: str, condition: tuple[int, str, str] | None) -> str:
 
 
 def _take(b: Builder) -> None:
-    _go(b, b.at("%r", slot(b, 0).to("i64", True)))
+    go(b, b.at("%r", slot(b, 0).to("i64", True)))
 
 
-def _go(b: Builder, target: str) -> None:
+def go(b: Builder, target: str) -> None:
+    """Jumps to a record."""
     count_to_here(b)
     b.set_field("%w", Worker, "base", target)
     spent = b.field("%w", Worker, "count").cmp("ugt", b.field("%w", Worker, "until"))
@@ -149,82 +152,12 @@ def _go(b: Builder, target: str) -> None:
     tail_call(b, target)
 
 
-def _get_address(decoder: Decoder, instruction: Instruction) -> Coded:
-    """s_getpc: the address of the next instruction, here of its record."""
-    (result,) = operands_of(instruction, 1)
-    coded = Coded("getpc", _write_get_address)
-    coded.slot(decoder.registers.offset(result, 2, SCALAR))
-    return coded
-
-
-def _write_get_address(name: str) -> str:
-    b = Builder()
-    b.store(_following(b), b.at("%s", slot(b, 0)))
-    next_record(b)
-    return b.function(name, HANDLER)
-
-
 def _send(decoder: Decoder, instruction: Instruction) -> Coded:
     """s_sendmsg: an interrupt reaches nobody, since nothing waits for one here; other messages are not for kernels."""
     if (*instruction.operands, *instruction.modifiers) not in (("sendmsg(MSG_INTERRUPT)",), ("1",), ("0x1",)):
         raise OperandError("of the messages the software device takes MSG_INTERRUPT only; the others are for graphics "
                            "and trap handlers")
     return _no_effect(decoder, instruction)
-
-
-def _set_address(decoder: Decoder, instruction: Instruction) -> Coded:
-    """s_setpc: a jump to an address that s_getpc and additions have made."""
-    return _to_address(decoder, *operands_of(instruction, 1))
-
-
-def _swap_address(decoder: Decoder, instruction: Instruction) -> Coded:
-    """s_swappc: such a jump, with the address of the next instruction in the result."""
-    result, source = operands_of(instruction, 2)
-    return _to_address(decoder, source, result)
-
-
-def _to_address(decoder: Decoder, source: Operand, result: Operand | None = None) -> Coded:
-    coded = Coded(f"setpc {result is not None}", partial(_write_to_address, keeps=result is not None))
-    coded.slot(decoder.registers.offset(source, 2, SCALAR))
-    coded.slot(len(decoder.kernel.instructions) * RECORD_BYTES)
-    coded.slot(decoder.registers.offset(result, 2, SCALAR) if result else 0)
-    return coded
-
-
-def _write_to_address(name: str, keeps: bool) -> str:
-    b = Builder()
-    first = b.let(f"ptrtoint ptr {b.field('%w', Worker, 'records').name} to i64", "i64")
-    distance = b.load(b.at("%s", slot(b, 0)), "i64") - first
-    wrong = distance.cmp("ugt", slot(b, 1).to("i64")) | (distance & (RECORD_BYTES - 1)).cmp("ne", 0)
-    with b.when(wrong):
-        fault(b, NOWHERE, 0, 0, 0)
-    if keeps:
-        b.store(_following(b), b.at("%s", slot(b, 2)))
-    _go(b, b.at(b.field("%w", Worker, "records").name, distance))
-    return b.function(name, HANDLER)
-
-
-def _following(b: Builder) -> Value:
-    """The address of the next instruction's record."""
-    return b.let(f"ptrtoint ptr {b.at('%r', RECORD_BYTES)} to i64", "i64")
-
-
-def _call(decoder: Decoder, instruction: Instruction) -> Coded:
-    """s_call: a jump to a label, with the address of the next instruction in the result."""
-    if len(instruction.operands) != 2:
-        raise OperandError(f"it has {len(instruction.operands)} operands, and takes a result and a label")
-    result = parse_operand(instruction.operands[0])
-    coded = Coded("call", _write_call)
-    coded.slot(decoder.target(instruction.operands[1], instruction))
-    coded.slot(decoder.registers.offset(result, 2, SCALAR))
-    return coded
-
-
-def _write_call(name: str) -> str:
-    b = Builder()
-    b.store(_following(b), b.at("%s", slot(b, 1)))
-    _take(b)
-    return b.function(name, HANDLER)
 
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -308,7 +241,6 @@ DECODERS: dict[str, Decode] = {
     **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
     "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg,
-    "s_getpc_b64": _get_address, "s_setpc_b64": _set_address, "s_swappc_b64": _swap_address, "s_call_b64": _call,
     **dict.fromkeys(NEVER_TAKEN, _jump), "s_sendmsg": _send,
     "v_readfirstlane_b32": _read_lane, "v_readlane_b32": _read_lane, "v_writelane_b32": _write_lane_of,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +13,10 @@ from typing import Any
 from flylab.codegen.isa import Isa, IsaKernel
 from flylab.emulator import core, jit
 from flylab.emulator.arguments import Buffer, fill_hidden, pack
-from flylab.emulator.decode import Coded, Registers, decode
+from flylab.emulator.decode import Registers, decode
 from flylab.emulator.float_mode import initial_mode
+from flylab.emulator.linking import END_OF_FUNCTION, Image
+from flylab.emulator.ops_control import past_end
 from flylab.emulator.run import Geometry, Report, run
 from flylab.emulator.table import Row
 from flylab.errors import Check, DeviceError
@@ -22,7 +24,7 @@ from flylab.errors import Check, DeviceError
 
 @dataclass(frozen=True)
 class Loaded:
-    """A kernel ready to run: its records with the handlers' addresses in them."""
+    """A kernel ready to run: its records with the handlers' addresses in them, and behind them its table of places."""
 
     kernel: IsaKernel
     records: bytes
@@ -63,13 +65,19 @@ class Program:
         """Of each kernel, the checks that its traps stand for, by their numbers."""
         self._loaded: dict[str, Loaded] = {}
 
-    @classmethod
-    def from_assembly(cls, text: str) -> Program:
-        """A program from assembly text for gfx942 or gfx950, with kernel descriptors.
+    @cached_property
+    def _image(self) -> Image:
+        return Image(self.isa)
 
-        Raises `CompileError` for text that holds no kernel.
+    @classmethod
+    def from_assembly(cls, text: str, chip: str | None = None) -> Program:
+        """A program from assembly text for gfx942 or gfx950, with a descriptor (`.amdhsa_kernel`) for each kernel.
+
+        The text may be what a compiler prints or what people write: with macros, expressions, symbolic registers, data,
+        and functions that kernels call. `chip` is the chip where the text does not name it.
+        Raises `CompileError`, with the line, for what cannot be read, and for text that holds no kernel.
         """
-        return cls(Isa.parse(text))
+        return cls(Isa.parse(text, chip))
 
     def load(self, name: str) -> Loaded:
         """Decodes a kernel and makes its handlers, once.
@@ -77,20 +85,40 @@ class Program:
         Raises `UnknownInstruction` for the first instruction that the device cannot execute.
         """
         if name not in self._loaded:
-            kernel = self._kernel(name)
-            coded = decode(kernel, *device_tables())
+            code = self._image.code(self._kernel(name))
+            rows, others = device_tables()
+            coded = decode(code, rows, others | {END_OF_FUNCTION: past_end})
             handlers = jit.addresses({c.key: c.write for c in coded})
-            # Code that runs past the end of the listing meets an end that says so.
             records = b"".join(c.record(handlers[c.key]) for c in coded)
-            self._loaded[name] = Loaded(kernel, records + _past_end(), Registers(kernel), initial_mode(kernel),
-                                        self.checks.get(name, ()))
+            self._loaded[name] = Loaded(code.kernel, records + code.table, Registers(code.kernel),
+                                        initial_mode(code.kernel), self.checks.get(name, ()))
         return self._loaded[name]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
                kernel: str | None = None, shared: int = 0) -> Report:
         """Runs a kernel on numpy arrays, CPU tensors and numbers, which are changed in place.
 
-        Numbers take their type from the value, not from the kernel: 1.0 for a float, 1 for an integer.
+        >>> import numpy
+        >>> program = Program.from_assembly('''
+        ...     .amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+        ...     twice:
+        ...       s_load_dwordx2 s[2:3], s[0:1], 0x0
+        ...       v_lshlrev_b32 v1, 2, v0
+        ...       global_load_dword v2, v1, s[2:3]
+        ...       v_add_u32 v2, v2, v2
+        ...       global_store_dword v1, v2, s[2:3]
+        ...       s_endpgm
+        ...     .amdhsa_kernel twice
+        ...       .amdhsa_user_sgpr_kernarg_segment_ptr 1
+        ...       .amdhsa_kernarg_size 8
+        ...     .end_amdhsa_kernel''')
+        >>> numbers = numpy.arange(4, dtype="int32")
+        >>> print(program.launch(grid=1, block=4, args=[numbers]), numbers)
+        twice: 1 workgroups, 1 waves, 6 instructions, 0 clamped accesses (emulated) [0 2 4 6]
+
+        Arguments are laid out by the kernel's metadata. Numbers take their type from the value, not from the kernel:
+        1.0 for a float, 1 for an integer, numpy's scalars (ml_dtypes' too) and bytes as they are; a struct is bytes.
+        Without metadata they lie one after the other, and each must have a size of its own.
         `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
         Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.
         """
@@ -112,7 +140,8 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return run(self.load(kernel), geometry, bytes(segment), buffers, own)
+        return run(self.load(kernel), geometry, bytes(segment), buffers,
+                   [*own, *self._image.buffers()])
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels
@@ -124,15 +153,6 @@ class Program:
         if name not in kernels:
             raise DeviceError(f"this program has no kernel '{name}'", hint=f"it holds {', '.join(kernels)}")
         return kernels[name]
-
-
-@cache
-def _past_end() -> bytes:
-    """The record after a kernel's last."""
-    from flylab.emulator.ops_control import write_past_end
-
-    key = "past the end"
-    return Coded(key, write_past_end).record(jit.addresses({key: write_past_end})[key])
 
 
 @cache

@@ -275,6 +275,79 @@ def test_threads_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         device.launch(grid=1000, block=64, args=[])
 
 
+PLAIN = """
+.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+scaled:
+  s_load_dwordx2 s[2:3], s[0:1], 0x0
+  s_load_dword s4, s[0:1], 0x8
+  s_load_dwordx2 s[6:7], s[0:1], 0x10
+  v_lshlrev_b32 v1, 2, v0
+  v_mov_b32 v2, s6
+  v_mul_f32 v2, s4, v2
+  global_store_dword v1, v2, s[2:3]
+  s_endpgm
+.amdhsa_kernel scaled
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+  .amdhsa_kernarg_size 24
+.end_amdhsa_kernel
+"""
+
+
+def test_arguments_without_metadata_lie_by_their_sizes() -> None:
+    device, found = Program.from_assembly(PLAIN), np.zeros(64, "f4")
+    device.launch(grid=1, block=64, args=[found, np.float32(1.5), np.array([4, 0], "f4").view("i8")[0]])
+    assert np.all(found == 6)
+    device.launch(grid=1, block=64, args=[found, np.float32(1.5), struct.pack("<ff", 8, 0)])
+    assert np.all(found == 12)
+    with pytest.raises(ArgumentError, match="argument 1 is 1.5, and the assembly does not say its size") as caught:
+        device.launch(grid=1, block=64, args=[found, 1.5, 1])
+    assert "numpy.float32(0.5)" in str(caught.value)
+    with pytest.raises(ArgumentError, match="take 32 bytes, and its .amdhsa_kernarg_size is 24"):
+        device.launch(grid=1, block=64, args=[found, np.float32(1), np.float64(1), np.float64(1)])
+
+
+def test_numbers_of_all_sizes_from_numpy() -> None:
+    """bfloat16 of ml_dtypes, and 16 bytes as an integer, a complex number, and bytes."""
+    wide = kernel("ptr %a, bfloat %b, i128 %w", """
+  %pa = getelementptr i64, ptr addrspace(1) %a, i64 %i
+  %high = lshr i128 %w, 64
+  %even = and i64 %i, 1
+  %lowest = icmp eq i64 %even, 0
+  %picked = select i1 %lowest, i128 %w, i128 %high
+  %bits = bitcast bfloat %b to i16
+  %more = zext i16 %bits to i64
+  %low = trunc i128 %picked to i64
+  %sum = xor i64 %low, %more
+  store i64 %sum, ptr addrspace(1) %pa""")
+    device, found = program("gfx950", wide), np.zeros(2, "u8")
+    one, value = ml_dtypes.bfloat16(1.0), (7 << 64) + 5
+    for given in (value, value.to_bytes(16, "little"), np.array([5, 7], "u8").view("c16")[0]):
+        device.launch(grid=1, block=2, args=[found, one, given])
+        assert found.tolist() == [5 ^ 0x3F80, 7 ^ 0x3F80]
+
+
+def test_kinds_of_arguments_that_are_not_here() -> None:
+    device = Program.from_assembly(assembly("  s_endpgm").replace("global_buffer", "image"))
+    with pytest.raises(ArgumentError, match="argument 'a0' is of the kind image"):
+        device.launch(grid=1, block=64, args=[1])
+
+
+def test_a_pointer_to_dynamic_lds_is_filled_in() -> None:
+    """It is the offset behind the kernel's own LDS, and no argument of the launch."""
+    text = assembly("""
+  s_load_dwordx2 s[2:3], s[0:1], 0x0
+  s_load_dword s4, s[0:1], 0x8
+  v_lshlrev_b32 v1, 2, v0
+  v_mov_b32 v2, s4
+  global_store_dword v1, v2, s[2:3]
+  s_endpgm""", arguments=2, group_segment_fixed_size=96)
+    head, tail = text.rsplit("        .size: 8\n        .value_kind: global_buffer", 1)
+    text = head + "        .size: 4\n        .value_kind: dynamic_shared_pointer" + tail
+    found = np.zeros(64, "i4")
+    Program.from_assembly(text).launch(grid=1, block=64, args=[found], shared=256)
+    assert np.all(found == 96)
+
+
 PRELOADED = """
 define amdgpu_kernel void @k(ptr addrspace(1) inreg %a, i32 inreg %x, i16 inreg %s, i16 inreg %u, i64 inreg %l) #0 {
   %p = call ptr addrspace(4) @llvm.amdgcn.dispatch.ptr()

@@ -136,7 +136,7 @@ def test_jumps_by_computed_addresses() -> None:
     assert report.instructions == 3 + 5 * (2 + 6) + 6 + 3
 
 
-@pytest.mark.parametrize("address", ["s_mov_b64 s[4:5], 64", "s_getpc_b64 s[4:5]\n  s_add_u32 s4, s4, 4",
+@pytest.mark.parametrize("address", ["s_mov_b64 s[4:5], 64", "s_getpc_b64 s[4:5]\n  s_add_u32 s4, s4, 2",
                                      "s_getpc_b64 s[4:5]\n  s_add_u32 s4, s4, 0x10000\n  s_addc_u32 s5, s5, 0"])
 def test_a_jump_to_nowhere(address: str) -> None:
     device = Program.from_assembly(assembly(f"  {address}\n  s_setpc_b64 s[4:5]\n  s_endpgm"))

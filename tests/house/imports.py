@@ -51,7 +51,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 
 # Files that belong to a unit whose name they do not start with.
-PART_OF = {"codegen.encoding": "codegen.isa", "codegen.strings": "codegen.isa", "codegen.metadata": "codegen.isa"}
+PART_OF = {f"codegen.{name}": "codegen.isa" for name in (
+    "encoding", "expressions", "listing", "macros", "metadata", "operand_text", "reader", "sections", "strings",
+    "symbols")}
 
 # What a unit may import inside a function only, and why.
 MAY_IMPORT_LAZILY: dict[str, tuple[frozenset[str], str]] = {

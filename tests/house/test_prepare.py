@@ -68,10 +68,22 @@ def test_a_torch_that_is_there_is_kept(commands: list[str], monkeypatch: pytest.
 
 @pytest.mark.skipif(os.name == "nt", reason="asks for the user's number")
 @pytest.mark.parametrize("user, installs", [(0, 2), (1000, 0)])
-def test_a_browser_is_installed_by_root_alone(user: int, installs: int, commands: list[str],
-                                              monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("part, package", [("browser", "chromium"), ("llvm", "llvm-22")])
+def test_packages_of_the_system_are_installed_by_root_alone(
+        part: str, package: str, user: int, installs: int, commands: list[str], monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
     monkeypatch.setattr(os, "geteuid", lambda: user)
-    prepare.install_browser()
+    getattr(prepare, f"install_{part}")()
     assert len(commands) == installs
     assert all(command.startswith("apt-get ") for command in commands)
+    assert not installs or package in commands[-1].split()
+    assert ("will be skipped" in capsys.readouterr().out) == (not installs)
+
+
+def test_a_system_without_the_package_is_told_so(commands: list[str], monkeypatch: pytest.MonkeyPatch,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}" if name.startswith("apt-") else None)
+    prepare.install_llvm()
+    assert commands == ["apt-cache show llvm-22"]
+    assert "this system has no package llvm-22" in capsys.readouterr().out

@@ -1,0 +1,248 @@
+"""Reads assembly text: the code and data of its sections, symbols, kernel descriptors, source lines, metadata."""
+
+from __future__ import annotations
+
+import re
+
+from flylab.codegen import sections
+from flylab.codegen.encoding import size_of
+from flylab.codegen.expressions import BadExpression
+from flylab.codegen.listing import BYTES, END, LABEL, Code, Function, Instruction, Mark
+from flylab.codegen.macros import METADATA, Statement, Statements
+from flylab.codegen.operand_text import fields, is_simple, is_symbolic, settled, settled_modifier
+from flylab.codegen.sections import Section
+from flylab.codegen.strings import files_of
+from flylab.codegen.symbols import LDS, Place, Symbols
+
+_LOC = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
+_ASSIGNMENT = re.compile(r'([\w.$@]+|"[^"]*")\s*==?\s*(?!=)(.*)')
+_SECTION = re.compile(r'("[^"]*"|[^\s,]+)\s*(?:,\s*"([^"]*)")?')
+# Directives that change nothing which is read here.
+_NOTHING = {".amdgcn_target", ".amdhsa_code_object_version", ".globl", ".global", ".hidden", ".protected", ".internal",
+            ".local", ".ident", ".addrsig", ".addrsig_sym", ".no_dead_strip", ".version", ".symver", ".cv_loc"}
+_OLD = {".amd_kernel_code_t", ".hsa_code_object_version", ".amdgpu_hsa_kernel", ".hsa_code_object_isa"}
+MOST_LDS = 1 << 20
+# Far more than any kernel takes.
+KERNARG_BYTES = 1 << 20
+# What the values of a descriptor may be, by how their names begin; the first that fits counts.
+_LIMITS = (("next_free_vgpr", 0, 512), ("next_free_sgpr", 0, 102), ("accum_offset", 4, 256),
+           ("wavefront_size32", 0, 0), ("user_sgpr_count", 0, 16), ("user_sgpr_kernarg_preload", 0, 16),
+           ("user_sgpr_", 0, 1), ("system_sgpr_", 0, 1), ("system_vgpr_workitem_id", 0, 2), ("ieee_mode", 0, 1),
+           ("dx10_clamp", 0, 1), ("fp16_overflow", 0, 1), ("exception_", 0, 1), ("float_", 0, 3),
+           ("kernarg_size", 0, KERNARG_BYTES), ("", 0, (1 << 32) - 1))
+
+
+class Reader:
+    """One pass over the statements of a text."""
+
+    def __init__(self, text: str):
+        self.symbols = Symbols()
+        self.sections: dict[str, Section] = {}
+        self.codes: dict[str, Code] = {}
+        self.section = self.previous = self._section(".text", None)
+        self.pushed: list[tuple[Section, Section]] = []
+        self.function_names: set[str] = set()
+        self.object_names: set[str] = set()
+        self.settings: dict[str, dict[str, tuple[Statement, str]]] = {}
+        self.descriptor = ""
+        self.files: dict[int, str] = {}
+        self.metadata: list[tuple[int, str]] = []
+        self.source: tuple[str, int, int] | None = None
+        self.lds_bytes = 0
+        statements = Statements(text, self.symbols.number_of, self.symbols.defined)
+        for statement in statements:
+            if statement.text[-1] == ":":
+                self._label(statement, statement.text[:-1])
+            elif statement.text[0] != "." and not _ASSIGNMENT.match(statement.text):
+                self._instruction(statement)
+            elif statement.text == METADATA:
+                self.metadata += statements.metadata(statement)
+            else:
+                self._directive(statement)
+        self._name_objects()
+
+    def functions(self) -> dict[str, Function]:
+        """The functions by name, kernels among them, in the order of the text."""
+        names = self.function_names | self.settings.keys()
+        return {f.name: f for code in self.codes.values() for f in code.functions(names)}
+
+    def descriptors(self) -> dict[str, dict[str, int]]:
+        """Of each kernel the values of its descriptor, by their names without `.amdhsa_`."""
+        return {kernel: {name: self._setting(name, *found) for name, found in settings.items()}
+                for kernel, settings in self.settings.items()}
+
+    def _setting(self, name: str, statement: Statement, text: str) -> int:
+        try:
+            value = self.symbols.number_of(text)
+        except BadExpression as error:
+            raise statement.error(f"the kernel descriptor holds an expression, {text[:80]!r}, without a value: {error}",
+                                  hint="compile the kernel and the functions it calls as one module") from None
+        low, high = next((low, high) for start, low, high in _LIMITS if name.startswith(start))
+        if not low <= value <= high:
+            hint = "the waves of these chips have 64 lanes" if name == "wavefront_size32" else None
+            raise statement.error(f".amdhsa_{name} is {value}, and {low} to {high} are possible", hint=hint)
+        return value
+
+    def _section(self, name: str, flags: str | None) -> Section:
+        if name not in self.sections:
+            section = self.sections[name] = Section.of(name, flags)
+            if section.code:
+                self.codes[name] = Code(name)
+        return self.sections[name]
+
+    def _enter(self, section: Section) -> None:
+        self.previous, self.section, self.descriptor = self.section, section, ""
+
+    def _mark(self, kind: str, name: str, statement: Statement) -> None:
+        code = self.codes[self.section.name]
+        code.marks.append(Mark(kind, len(code.instructions), self.section.size, name, statement))
+
+    def _label(self, statement: Statement, name: str) -> None:
+        if self.section.code:
+            self._mark(LABEL, name, statement)
+        self.symbols.places[name] = Place(self.section.name, self.section.size)
+
+    def _instruction(self, statement: Statement) -> None:
+        if not self.section.code:
+            raise statement.error(f"'{statement.text[:80]}' belongs to no function",
+                                  hint="a kernel's code begins at its label, in a section of code")
+        mnemonic, *rest = statement.text.split(None, 1)
+        operands, modifiers = fields(rest[0]) if rest else ((), ())
+        symbolic: tuple[int, ...] = ()
+        if not all(map(is_simple, operands)):
+            operands = tuple(settled(text, self.symbols) for text in operands)
+            symbolic = tuple(n for n, text in enumerate(operands) if is_symbolic(mnemonic, text))
+        if modifiers:
+            modifiers = tuple(settled_modifier(text, self.symbols) for text in modifiers)
+        code = self.codes[self.section.name].instructions
+        code.append(Instruction(len(code), self.section.size, " ".join(statement.text.split()), mnemonic, operands,
+                                modifiers, statement.number, self.source, symbolic))
+        self.section.size += size_of(mnemonic, operands)
+
+    def _directive(self, statement: Statement) -> None:
+        text = statement.text
+        word, _, rest = text.replace("\t", " ").partition(" ")
+        rest = rest.strip()
+        if action := _ACTIONS.get(word):
+            action(self, statement, word, rest)
+        elif word in (".text", ".data", ".bss", ".rodata"):
+            self._enter(self._section(word, None))
+        elif word.startswith(".amdhsa_") and self.descriptor:
+            self.settings[self.descriptor][word.removeprefix(".amdhsa_")] = statement, rest
+        elif word in sections.ALIGNMENTS:
+            self.section.align(sections.alignment_of(statement, word, rest, self.symbols))
+        elif word in sections.DATA:
+            self._data(statement, word, rest)
+        elif found := _ASSIGNMENT.fullmatch(text):
+            self._set(statement, found[1], found[2])
+        elif word in _OLD:
+            raise statement.error(f"{word} belongs to code objects of version 2, which no such chip loads",
+                                  hint="give an .amdhsa_kernel block and metadata of version 3 or later")
+        elif (self.section.code or self.section.kept) and word not in _NOTHING and not word.startswith(".cfi_"):
+            raise statement.error(f"the directive {word} cannot be read here",
+                                  hint="give the instructions themselves, as LLVM's own listing does")
+
+    def _data(self, statement: Statement, word: str, rest: str) -> None:
+        if self.section.kept:
+            sections.add_data(self.section, statement, word, rest, self.symbols)
+        elif self.section.code:
+            self._mark(BYTES, word, statement)
+            filler = Section(".filler")
+            sections.add_data(filler, statement, word, rest, self.symbols)
+            self.section.size += filler.size
+
+    def _loc(self, statement: Statement, word: str, rest: str) -> None:
+        found = _LOC.match(statement.text)
+        if found is None:
+            raise statement.error(f"'{statement.text[:80]}' is no place in a file",
+                                  hint="it takes a file, a line and a column")
+        file, line, column = (int(g or 0) for g in found.groups())
+        self.source = (self.files.get(file, f"file {file}"), line, column) if line else None
+
+    def _kernel(self, statement: Statement, word: str, rest: str) -> None:
+        if self.section.code:
+            self._mark(END, "", statement)
+        self.descriptor = rest.strip('"')
+        self.settings[self.descriptor] = {}
+
+    def _end_kernel(self, statement: Statement, word: str, rest: str) -> None:
+        self.descriptor = ""
+
+    def _file(self, statement: Statement, word: str, rest: str) -> None:
+        self.files.update(files_of(statement.text))
+
+    def _type(self, statement: Statement, word: str, rest: str) -> None:
+        name, _, sort = (part.strip(' "') for part in rest.partition(","))
+        if sort[1:] == "function":
+            self.function_names.add(name)
+        elif sort[1:] == "object":
+            self.object_names.add(name)
+
+    def _weak(self, statement: Statement, word: str, rest: str) -> None:
+        self.symbols.weak.add(rest.strip('"'))
+
+    def _size(self, statement: Statement, word: str, rest: str) -> None:
+        if self.section.code:
+            self._mark(END, rest.partition(",")[0].strip(' "'), statement)
+            self.source = None
+
+    def _assign(self, statement: Statement, word: str, rest: str) -> None:
+        name, _, expression = rest.partition(",")
+        self._set(statement, name, expression)
+
+    def _set(self, statement: Statement, name: str, expression: str) -> None:
+        name = name.strip(' "')
+        try:
+            self.symbols.define(name, expression.strip())
+        except BadExpression as error:
+            raise statement.error(f"{name} is set to what is no value: {error}") from None
+
+    def _switch(self, statement: Statement, word: str, rest: str) -> None:
+        found = _SECTION.match(rest)
+        if found is None:
+            raise statement.error(f"'{statement.text[:80]}' names no section")
+        if word == ".pushsection":
+            self.pushed.append((self.section, self.previous))
+        self._enter(self._section(found[1].strip('"'), found[2]))
+
+    def _back(self, statement: Statement, word: str, rest: str) -> None:
+        if word == ".previous":
+            self._enter(self.previous)
+        elif self.pushed:
+            self.section, self.previous = self.pushed.pop()
+        else:
+            raise statement.error(".popsection has no .pushsection")
+
+    def _common(self, statement: Statement, word: str, rest: str) -> None:
+        """`.comm` and `.lcomm` reserve zeros, `.amdgpu_lds` bytes of LDS."""
+        name, *numbers = (part.strip(' "') for part in rest.split(","))
+        try:
+            size, step = (*map(self.symbols.number_of, numbers), 16 if word != ".amdgpu_lds" else 4)[:2]
+        except (BadExpression, ValueError):
+            size = step = -1
+        most = MOST_LDS if word == ".amdgpu_lds" else sections.MOST_BYTES
+        if not 0 <= size <= most or step < 1 or step & (step - 1):
+            raise statement.error(f"'{statement.text[:80]}' does not give a name, a size and an alignment")
+        if word == ".amdgpu_lds":
+            at = -(-self.lds_bytes // step) * step
+            self.symbols.places[name], self.lds_bytes = Place(LDS, at), at + size
+            return
+        section = self._section(".bss", None)
+        section.align(step)
+        self.symbols.places[name] = Place(section.name, section.size)
+        self.object_names.add(name)
+        section.add(bytes(size))
+
+    def _name_objects(self) -> None:
+        for name in self.object_names & self.symbols.places.keys():
+            place = self.symbols.places[name]
+            self.sections.get(place.section, self.section).objects[place.offset] = name
+
+
+_ACTIONS = {
+    ".loc": Reader._loc, ".file": Reader._file, ".type": Reader._type, ".weak": Reader._weak, ".size": Reader._size,
+    ".amdhsa_kernel": Reader._kernel, ".end_amdhsa_kernel": Reader._end_kernel,
+    **dict.fromkeys((".set", ".equ", ".equiv"), Reader._assign),
+    **dict.fromkeys((".section", ".pushsection"), Reader._switch),
+    **dict.fromkeys((".popsection", ".previous"), Reader._back),
+    **dict.fromkeys((".comm", ".lcomm", ".amdgpu_lds"), Reader._common)}
