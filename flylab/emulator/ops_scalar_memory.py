@@ -16,7 +16,7 @@ from flylab.emulator.operands import CONSTANT, SCALAR, bounded, operands_of
 from flylab.emulator.ops_memory import OFFSETS, Decode, modifiers
 from flylab.emulator.smem import ScalarAccess
 
-LOADS = {"dword": 1, "dwordx2": 2, "dwordx3": 3, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
+LOADS = {"dword": 1, "dwordx2": 2, "dwordx4": 4, "dwordx8": 8, "dwordx16": 16}
 STORES = {"dword": 1, "dwordx2": 2, "dwordx4": 4}
 PREFIXES = {"global": "s_", "buffer": "s_buffer_", "scratch": "s_scratch_"}
 
