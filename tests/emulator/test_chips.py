@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-
 import pytest
 
 from flylab.emulator import Program
 from flylab.emulator.chips import chips_with
 from flylab.emulator.program import device_tables
 from flylab.errors import UnknownInstruction
-from tests.emulator.toolchain import CHIPS, assembly
-
-ASSEMBLER = shutil.which("llvm-mc-22")
-ABSENT = re.compile(r"<stdin>:(\d+):\d+: error: .*(?:invalid instruction|not supported on this GPU)")
-
-
-def known_to(chip: str, names: list[str]) -> set[str]:
-    """Those of the mnemonics that LLVM's assembler has for a chip; it complains about the missing operands alone."""
-    assert ASSEMBLER is not None
-    command = [ASSEMBLER, "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip}"]
-    said = subprocess.run(command, input="\n".join(names), capture_output=True, text=True, check=False).stderr
-    absent = {int(found[1]) - 1 for found in map(ABSENT.match, said.splitlines()) if found}
-    return {name for n, name in enumerate(names) if n not in absent}
+from tests.emulator.toolchain import ASSEMBLER, CHIPS, assembly, known_to
 
 
 @pytest.mark.skipif(ASSEMBLER is None, reason="Debian's llvm-22 is not on PATH")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import re
+import shutil
+import subprocess
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -11,6 +14,8 @@ import numpy as np
 from flylab.emulator import Program
 
 CHIPS = ("gfx942", "gfx950")
+ASSEMBLER = shutil.which("llvm-mc-22")
+_ABSENT = re.compile(r"<stdin>:(\d+):\d+: error: .*(?:invalid instruction|not supported)")
 WAVES = 'attributes #0 = { "amdgpu-flat-work-group-size"="1,1024" }'
 IDS = "\n".join(f"declare i32 @llvm.amdgcn.work{kind}.id.{axis}()" for kind in ("item", "group") for axis in "xyz")
 # What hosts without instructions for bfloat16 call to round to it.
@@ -155,3 +160,12 @@ amdhsa.kernels:
 ...
 .end_amdgpu_metadata
 """
+
+
+def known_to(chip: str, mnemonics: list[str]) -> set[str]:
+    """Those that LLVM's assembler has for a chip, whatever it says of the missing operands."""
+    assert ASSEMBLER is not None
+    command = [ASSEMBLER, "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip}"]
+    said = subprocess.run(command, input="\n".join(mnemonics), capture_output=True, text=True, check=False).stderr
+    absent = {int(found[1]) - 1 for found in map(_ABSENT.match, said.splitlines()) if found}
+    return {name for n, name in enumerate(mnemonics) if n not in absent}
