@@ -13,35 +13,24 @@ tests/emulator/test_gemm.py runs it at a smaller size.
 from __future__ import annotations
 
 import os
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+
+from timing import RUNS, median_seconds
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 SIZE = 1024
 TILE, STEP, ROW = 128, 32, 40
 """Rows and columns of a workgroup's tile, elements of K of a round, halves from a row to the next in LDS."""
-RUNS = 5
 GOAL = 0.3
 THREADS = 2
 ALONE = {"gfx942": ("v_mfma_f32_32x32x8_f16", "v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x4_f32",
                     "v_mfma_f32_32x32x16_fp8_fp8", "v_mfma_i32_32x32x16_i8", "v_mfma_f64_16x16x4_f64"),
          "gfx950": ("v_mfma_f32_32x32x16_f16", "v_mfma_i32_16x16x64_i8", "v_mfma_f32_16x16x128_f8f6f4",
                     "v_mfma_scale_f32_32x32x64_f8f6f4", "v_smfmac_f32_16x16x64_f16")}
-
-
-def median_seconds(function: Callable[[], object]) -> float:
-    """The median time of `RUNS` runs after a first one."""
-    function()
-    times = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
 
 
 def matrix_call(chip: str) -> tuple[str, int]:

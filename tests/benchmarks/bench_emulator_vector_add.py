@@ -10,29 +10,16 @@ four elements each; then what the first launch of a kernel adds to a process whe
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
+
+from timing import median_seconds
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 COUNT = 1 << 22
-RUNS = 5
 GOAL = 12.0
-
-
-def median_ms(function: Callable[[], object]) -> float:
-    """The median time of `RUNS` runs after a first one, in milliseconds."""
-    function()
-    times = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e3
 
 
 def assembly(type_: str) -> str:
@@ -62,9 +49,9 @@ def main() -> None:
         def launch(device: Program = device, width: int = width) -> object:
             return device.launch(grid=COUNT // 256 // width, block=256, args=[a, b, c])
 
-        ours = median_ms(launch)
+        ours = median_seconds(launch) * 1e3
         assert np.array_equal(c, wanted)
-        numpy_ms = median_ms(lambda: np.add(a, b, out=c))
+        numpy_ms = median_seconds(lambda: np.add(a, b, out=c)) * 1e3
         ratio = f"ratio {ours / numpy_ms:.1f} (goal {GOAL:.0f})"
         print(f"{width} a thread: {ours:.2f} ms, np.add {numpy_ms:.2f} ms, {ratio}")
     # In a process of its own, which has llvmlite loaded as any that compiles, and no handler.
