@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from flylab.emulator import Program
+from flylab.emulator import Program, coverage
 from flylab.emulator.chips import chips_with
 from flylab.emulator.program import device_tables
 from flylab.errors import UnknownInstruction
 from tests.emulator.toolchain import ASSEMBLER, CHIPS, assembly, known_to
+
+PAGE = Path(__file__).parents[2] / "notebooks" / "reference" / "instructions.md"
 
 
 @pytest.mark.skipif(ASSEMBLER is None, reason="Debian's llvm-22 is not on PATH")
@@ -19,6 +23,10 @@ def test_each_chip_has_what_the_assembler_has(chip: str) -> None:
     ours = {name for name in names if chip in chips_with(name)}
     known = known_to(chip, names)
     assert ours ^ known == set()
+
+
+def test_the_page_is_what_the_tables_give() -> None:
+    assert PAGE.read_text(encoding="utf-8") == coverage.page(), "write it anew: python -m flylab.emulator.coverage"
 
 
 def test_what_a_chip_lacks_is_refused_there_alone() -> None:
