@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from timing import RUNS, median_seconds
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.benchmarks.timing import RUNS, median_seconds
 
 SIZE = 1024
 TILE, STEP, ROW = 128, 32, 40

@@ -14,9 +14,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from timing import median_seconds
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.benchmarks.timing import median_seconds
 
 COUNT = 1 << 22
 GOAL = 12.0
