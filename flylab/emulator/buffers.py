@@ -126,8 +126,8 @@ class BufferPlace(Place):
             offset = offset + b.load(b.at(self.row(ADDRESS, int(access.index)), lane.shl(2)), "i32")
         if access.index:
             index = index + b.load(b.at(self.row(ADDRESS), lane.shl(2)), "i32").to("i64")
-        for piece in range(work.pieces):
-            at = offset.to("i64") + size * piece if piece else offset.to("i64")
+        with b.set_bits(b.const((1 << work.pieces) - 1, "i64")) as (piece, _):
+            at = offset.to("i64") + piece * size
             inside = (at + self.scalar + size).cmp("ule", d.records)
             if access.index:
                 inside = self._is_raw().select(inside, index.cmp("ult", d.records))
@@ -137,8 +137,7 @@ class BufferPlace(Place):
                     fault(b, SWIZZLED, lane, at, size)
                 self._piece(work, lane, piece, d.base + self.scalar + self._within(at, index), size)
             with b.when(~inside):
-                if piece == work.pieces - 1:
-                    self._count(lane.like(1))
+                self._count(piece.cmp("eq", work.pieces - 1).to("i64"))
                 work.drop(lane, piece)
 
     def _within(self, offset: Value, index: Value) -> Value:
@@ -149,7 +148,7 @@ class BufferPlace(Place):
         swizzled = (group * stride + (offset & -ELEMENT)).shl(d.index_shift) + number.shl(2) + (offset & ELEMENT - 1)
         return d.swizzled.select(swizzled, offset + index * stride)
 
-    def _piece(self, work: VectorAccess, lane: Value, piece: int, address: Value, size: Value | int) -> None:
+    def _piece(self, work: VectorAccess, lane: Value, piece: Value, address: Value, size: Value | int) -> None:
         b = self.b
         if work.alignment:
             with b.when((address & work.alignment - 1).cmp("ne", 0)):

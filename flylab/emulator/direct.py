@@ -25,24 +25,24 @@ class LoadToLds(VectorAccess):
 
     def begin(self) -> None:
         b = self.b
-        self.first = b.load(b.at("%s", 4 * M0), "i32") + slot(b, OFFSET)
-        with b.when((self.first & 3).cmp("ne", 0)):
-            fault(b, LDS_UNALIGNED_BASE, self.exec.count("cttz") & 63, self.first.to("i64"), self.size)
+        first = b.load(b.at("%s", 4 * M0), "i32") + slot(b, OFFSET)
+        with b.when((first & 3).cmp("ne", 0)):
+            fault(b, LDS_UNALIGNED_BASE, self.exec.count("cttz") & 63, first.to("i64"), self.size)
         steps = Value(b, "<" + ", ".join(f"i32 {self.size * n}" for n in range(WAVE_SIZE)) + ">", "i32", WAVE_SIZE)
-        check_lds(b, self.exec, self.first.splat(WAVE_SIZE) + steps, self.size)
+        self.cells = b.at(b.field("%w", Worker, "lds").name, first.to("i64"))
+        check_lds(b, self.exec, first.splat(WAVE_SIZE) + steps, self.size)
 
-    def target(self, lane: Value, register: int) -> str:
+    def target(self, lane: Value, register: Value | int) -> str:
         """Where in LDS a register of a lane goes."""
-        b = self.b
-        return b.at(b.field("%w", Worker, "lds").name, self.first.to("i64") + lane * self.size + 4 * register)
+        return self.b.at(self.cells, lane * self.size + register * 4)
 
-    def one(self, lane: Value, pointer: str, piece: int | None) -> None:
+    def one(self, lane: Value, pointer: str, piece: Value | None) -> None:
         b, access = self.b, self.access
         for register in range(access.registers) if piece is None else (piece,):
-            memory = b.at(pointer, 4 * register) if piece is None else pointer
+            memory = b.at(pointer, register * 4) if piece is None else pointer
             data = b.load(memory, f"i{8 * access.unit}", align=1)
             b.store(data.to("i32", access.signed), self.target(lane, register))
 
-    def drop(self, lane: Value, piece: int | None) -> None:
+    def drop(self, lane: Value, piece: Value | None) -> None:
         for register in range(self.access.registers) if piece is None else (piece,):
             self.b.store(self.b.const(0, "i32"), self.target(lane, register))

@@ -24,7 +24,7 @@ from flylab.emulator.access import (
 from flylab.emulator.buffers import BufferPlace
 from flylab.emulator.compute import HANDLER, next_record
 from flylab.emulator.ir import Builder, Value
-from flylab.emulator.state import EXEC, MISALIGNED, WAVE_SIZE, Worker
+from flylab.emulator.state import EXEC, MISALIGNED, ROW_BYTES, WAVE_SIZE, Worker
 
 STEP = 16
 PLACES: dict[str, type[Place]] = {
@@ -65,11 +65,17 @@ class VectorAccess(ABC):
         next_record(b)
         return b.function(name, HANDLER)
 
-    def begin(self) -> None:  # noqa: B027
-        """What comes first."""
+    def begin(self) -> None:
+        """What comes first: the place of the data's registers, which no loop over lanes should look for again."""
+        self.data = self.row(DATA)
 
-    def block_copy(self, addresses: Value) -> None:  # noqa: B027
-        """A quick way that goes to `finished`, where there is one."""
+    def block_copy(self, addresses: Value) -> None:
+        """A quick way that goes to `finished`; only some accesses have one."""
+        return
+
+    def register_at(self, register: Value | int, lane: Value) -> str:
+        """The pointer to a lane of one of the data's registers."""
+        return self.b.at(self.b.at(self.data, register * ROW_BYTES), lane.shl(2))
 
     def check_alignment(self, addresses: Value) -> None:
         """A fault where the address of a served lane is no multiple of `alignment`, a power of two."""
@@ -93,7 +99,7 @@ class VectorAccess(ABC):
         return b.let(f"inttoptr {address.typed} to ptr", "ptr").name
 
     @abstractmethod
-    def one(self, lane: Value, pointer: str, piece: int | None) -> None:
+    def one(self, lane: Value, pointer: str, piece: Value | None) -> None:
         """One lane, or one piece of what it moves."""
 
     def leave_out(self) -> None:
@@ -103,7 +109,7 @@ class VectorAccess(ABC):
                 self.drop(lane, None)
 
     @abstractmethod
-    def drop(self, lane: Value, piece: int | None) -> None:
+    def drop(self, lane: Value, piece: Value | None) -> None:
         """What one lane gets, or one piece of it, that is out of a buffer's range."""
 
 
@@ -114,11 +120,11 @@ class Move(VectorAccess):
         super().__init__(access)
         self.pieces = access.registers
 
-    def one(self, lane: Value, pointer: str, piece: int | None) -> None:
+    def one(self, lane: Value, pointer: str, piece: Value | None) -> None:
         b, access, type_ = self.b, self.access, f"i{8 * self.access.unit}"
         for register in range(access.registers) if piece is None else (piece,):
-            place = b.at(self.row(DATA, register), lane.shl(2))
-            memory = b.at(pointer, 4 * register) if piece is None else pointer
+            place = self.register_at(register, lane)
+            memory = b.at(pointer, register * 4) if piece is None else pointer
             if access.store:
                 data = b.load(place, "i32")
                 b.store((data.shr(16) if access.half == "high" else data).to(type_), memory, 1)
@@ -130,12 +136,11 @@ class Move(VectorAccess):
         """A loaded value in its register, or in the half of it that the instruction names."""
         self.b.store(data, self.b.at(place, 2 if self.access.half == "high" else 0), 2)
 
-    def drop(self, lane: Value, piece: int | None) -> None:
+    def drop(self, lane: Value, piece: Value | None) -> None:
         if self.access.store:
             return
         for register in range(self.access.registers) if piece is None else (piece,):
-            place = self.b.at(self.row(DATA, register), lane.shl(2))
-            self.put(self.b.const(0, "i16" if self.access.half else "i32"), place)
+            self.put(self.b.const(0, "i16" if self.access.half else "i32"), self.register_at(register, lane))
 
     def block_copy(self, addresses: Value) -> None:
         """One copy for the whole wave, where its bytes lie side by side in the buffer touched last."""

@@ -50,12 +50,12 @@ class Atomic(VectorAccess):
         super().__init__(access)
         self.operation, self.returns, self.alignment = operation, returns, access.bytes
 
-    def one(self, lane: Value, pointer: str, piece: int | None) -> None:
+    def one(self, lane: Value, pointer: str, piece: Value | None) -> None:
         registers = self.access.registers
         given = [self.whole(first, lane) for first in ((0, registers) if self.operation == "cmpswap" else (0,))]
         self.put(lane, exchange(self.b, self.operation, pointer, given))
 
-    def drop(self, lane: Value, piece: int | None) -> None:
+    def drop(self, lane: Value, piece: Value | None) -> None:
         self.put(lane, self.b.const(0, f"i{8 * self.access.bytes}"))
 
     def put(self, lane: Value, before: Value) -> None:
@@ -67,7 +67,7 @@ class Atomic(VectorAccess):
     def whole(self, first: int, lane: Value) -> Value:
         """The 32 or 64 bits that a lane's registers hold from the `first` one on."""
         b = self.b
-        parts = [b.load(b.at(self.row(DATA, first + n), lane.shl(2)), "i32") for n in range(self.access.registers)]
+        parts = [b.load(self.register_at(first + n, lane), "i32") for n in range(self.access.registers)]
         return parts[0] if len(parts) == 1 else parts[0].to("i64") | parts[1].to("i64").shl(32)
 
 

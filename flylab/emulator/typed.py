@@ -8,9 +8,10 @@ bits are faults. Source: CDNA3 ISA, "Memory buffer instructions", "Buffer data" 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from flylab.emulator.access import BASE, DATA, FORMAT, Access, fault
+from flylab.emulator.access import BASE, FORMAT, Access, fault
 from flylab.emulator.buffers import BufferPlace
 from flylab.emulator.compute import narrow, slot
 from flylab.emulator.formats import (
@@ -53,6 +54,7 @@ class Formatted(VectorAccess):
 
     def begin(self) -> None:
         """The format's row of the table, and the refusal of one that cannot be."""
+        super().begin()
         b, form = self.b, self.form
         b.do("%element = alloca [4 x i32], align 16")
         text = "".join(f"\\{byte:02X}" for byte in table())
@@ -79,7 +81,7 @@ class Formatted(VectorAccess):
         b = self.b
         return b.load(b.at(self.format, at), "i8", align=1).to("i32")
 
-    def one(self, lane: Value, pointer: str, piece: int | None) -> None:
+    def one(self, lane: Value, pointer: str, piece: Value | None) -> None:
         b = self.b
         b.store(b.const(0, "i32", 4), "%element", 16)
         if self.access.store:
@@ -87,8 +89,16 @@ class Formatted(VectorAccess):
             self.copy(pointer, "%element")
         else:
             self.copy("%element", pointer)
-            for n in range(self.form.count):
+            with self.each() as (n, _):
                 self.put(lane, n, self.component(n))
+
+    def each(self) -> AbstractContextManager[tuple[Value, str]]:
+        """A loop over the components of the registers."""
+        return self.b.set_bits(self.b.const((1 << self.form.count) - 1, "i64"))
+
+    def chosen(self, n: Value) -> Value:
+        """What DST_SEL says for register n: 0, 1, or 4 and the component's number."""
+        return self.select.shr(n.to("i32") * 3) & 7
 
     def copy(self, target: str, source: str) -> None:
         """The element's bytes: 1, 2, or whole dwords. No memcpy: a handler that calls out of itself moves the offset
@@ -99,10 +109,10 @@ class Formatted(VectorAccess):
             with b.when(here):
                 b.store(b.load(b.at(source, at), type_, align=1), b.at(target, at), 1)
 
-    def drop(self, lane: Value, piece: int | None) -> None:
-        for n in range(0 if self.access.store else self.form.count):
-            chosen = self.select.shr(3 * n) & 7
-            self.put(lane, n, chosen.cmp("eq", 1).select(self.unit(), 0))
+    def drop(self, lane: Value, piece: Value | None) -> None:
+        if not self.access.store:
+            with self.each() as (n, _):
+                self.put(lane, n, self.chosen(n).cmp("eq", 1).select(self.unit(), 0))
 
     def unit(self) -> Value:
         """1 as the format's kind of number."""
@@ -111,9 +121,9 @@ class Formatted(VectorAccess):
     def is_integer(self) -> Value:
         return self.number.cmp("eq", UINT) | self.number.cmp("eq", SINT)
 
-    def component(self, n: int) -> Value:
+    def component(self, n: Value) -> Value:
         """What register n gets: the component that DST_SEL names, 0 or 1."""
-        chosen = self.select.shr(3 * n) & 7
+        chosen = self.chosen(n)
         which = chosen - 4
         there = which.cmp("ult", self.components)
         value = self.decoded(there.select(which, 0))
@@ -149,30 +159,33 @@ class Formatted(VectorAccess):
         """How far a field is from the upper end of its dword."""
         return first.like(32) - first - bits
 
-    def put(self, lane: Value, n: int, value: Value) -> None:
+    def half_at(self, n: Value, lane: Value) -> str:
+        """Where the half of a register is that is component n."""
+        return self.b.at(self.register_at(n.shr(1), lane), 2 if self.form.half == "high" else (n & 1).shl(1))
+
+    def put(self, lane: Value, n: Value, value: Value) -> None:
         """A component in its register, or half of one."""
-        b, half = self.b, self.form.half
-        if not half:
-            b.store(value, b.at(self.row(DATA, n), lane.shl(2)))
+        b = self.b
+        if not self.form.half:
+            b.store(value, self.register_at(n, lane))
             return
         short = self.is_integer().select(value.to("i16"), narrow(value.bits("float")).bits("i16"))
-        b.store(short, b.at(self.row(DATA, n // 2), lane.shl(2) + (2 if n % 2 or half == "high" else 0)), 2)
+        b.store(short, self.half_at(n, lane), 2)
 
-    def taken(self, lane: Value, n: int) -> Value:
+    def taken(self, lane: Value, n: Value) -> Value:
         """What register n holds, as 32 bits."""
-        b, half = self.b, self.form.half
-        if not half:
-            return b.load(b.at(self.row(DATA, n), lane.shl(2)), "i32")
-        place = b.at(self.row(DATA, n // 2), lane.shl(2) + (2 if n % 2 or half == "high" else 0))
-        short = b.load(place, "i16", align=2)
+        b = self.b
+        if not self.form.half:
+            return b.load(self.register_at(n, lane), "i32")
+        short = b.load(self.half_at(n, lane), "i16", align=2)
         wide = self.number.cmp("eq", SINT).select(short.to("i32", True), short.to("i32"))
         return self.is_integer().select(wide, short.bits("half").to("float").bits("i32"))
 
     def pack(self, lane: Value) -> None:
         """The components into the element; register n holds the component that DST_SEL names."""
         b = self.b
-        for n in range(self.form.count):
-            which = (self.select.shr(3 * n) & 7) - 4
+        with self.each() as (n, _):
+            which = self.chosen(n) - 4
             with b.when(which.cmp("ult", self.components)):
                 dword, first, bits = self.place_of(which)
                 most = bits.like(-1).shr(bits.like(32) - bits)
