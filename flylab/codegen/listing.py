@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from flylab.codegen.encoding import size_of
 from flylab.codegen.macros import Statement
@@ -103,9 +103,9 @@ class Code:
             if mark.kind == BYTES and mark.count < end:
                 raise mark.statement.error(f"the directive {mark.name} cannot be read here",
                                            hint="give the instructions themselves, as LLVM's own listing does")
-        body = tuple(Instruction(index, i.address - start.offset, i.text, i.mnemonic, i.operands, i.modifiers,
-                                 i.isa_line, i.source, i.symbolic)
-                     for index, i in enumerate(self.instructions[start.count:end]))
+        body = tuple(self.instructions[start.count:end])
+        if start.count or start.offset:
+            body = tuple(replace(i, index=index, address=i.address - start.offset) for index, i in enumerate(body))
         labels = {mark.name: mark.count - start.count for mark in marks if mark.kind == LABEL}
         return Function(start.name, self.section, start.offset, body, labels)
 

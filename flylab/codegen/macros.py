@@ -103,7 +103,11 @@ class Statements:
             stripped = without_comment(raw).strip()
             if not stripped or stripped[0] == "#":
                 continue
-            yield from self._statements(Statement(number, stripped))
+            statement = Statement(number, stripped)
+            if stripped[0] == "." or ":" in stripped or self.macros or self.conditions or self.numbered:
+                yield from self._statements(statement)
+            else:
+                yield statement
         if self.conditions:
             raise CompileError("the assembly ends within an .if", hint="it needs its .endif")
 

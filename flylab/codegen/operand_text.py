@@ -28,6 +28,9 @@ def fields(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     >>> fields("v[0:1], v2 , s[4:5] offset:16 sc0")
     (('v[0:1]', 'v2', 's[4:5]'), ('offset:16', 'sc0'))
     """
+    plain = tuple(part.strip() for part in text.split(","))
+    if all(map(is_simple, plain)):
+        return plain, ()
     parts: list[list[str]] = [[""]]
     for token in _TOKEN.findall(_SPACED.sub(lambda m: m[1] or m[2] or "", text)):
         if token == ",":

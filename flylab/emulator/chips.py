@@ -7,6 +7,8 @@ Source: CDNA3 and CDNA4 ISA documents, as LLVM's assembler holds them (tests/emu
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from flylab.mfma import INSTRUCTIONS, OLDER_NAMES, mfma
 from flylab.targets import TARGETS
 
@@ -25,6 +27,7 @@ _NAMES = {arch: frozenset(n for n in text.split() if n[-1] != "*") for arch, tex
 _BEGINNINGS = {arch: tuple(n[:-1] for n in text.split() if n[-1] == "*") for arch, text in _ONLY.items()}
 
 
+@lru_cache(maxsize=4096)
 def chips_with(mnemonic: str) -> tuple[str, ...]:
     """The chips that have an instruction, given that some chip has it; the name is without its encoding's suffix.
 

@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
@@ -141,6 +141,7 @@ class Registers:
         return self.offset(operand, 1, SCALAR, CONSTANT)
 
 
+@lru_cache(maxsize=4096)
 def base_name(mnemonic: str) -> str:
     """The mnemonic without what names its encoding."""
     for suffix in SUFFIXES:
@@ -213,7 +214,7 @@ class Decoder:
         """An instruction of a row of the table; `modifiers` replaces those of the text."""
         results, sources = row.named_results, row.named_sources
         operands = operands_of(instruction, len(results) + len(sources))
-        words = Modifiers(instruction.modifiers if modifiers is None else modifiers)
+        words = Modifiers.of(instruction.modifiers if modifiers is None else tuple(modifiers))
         words.check(row, instruction.mnemonic, own_words=modifiers is None)
         slots = Slots()
         packed = row.family == PACKED_FAMILY
@@ -227,7 +228,7 @@ class Decoder:
             for n, (operand, type_name) in enumerate(zip(operands, sources, strict=True)):
                 source = self.half(slots, operand, type_name, words, n, half) if packed else self._source(
                     slots, operand, type_name, words.select(n, type_name, row.family), row)
-                found.append(source._replace(control=words.control) if n == 0 else source)
+                found.append(source._replace(control=words.control) if words.control and n == 0 else source)
         return self.formed(row, places, found, words, slots, instruction)
 
     def formed(self, row: Row, places: Sequence[int], sources: Sequence[Source], words: Modifiers, slots: Slots,
@@ -284,9 +285,10 @@ class Decoder:
 
 
 class Modifiers:
-    """The words after an instruction's operands."""
+    """The words after an instruction's operands; never changed once read, as many instructions share it."""
 
-    def __init__(self, words: Iterable[str]):
+    def __init__(self, words: tuple[str, ...]):
+        self.words = words
         self.clamp, self.scale = False, 1.0
         self.lists: dict[str, list[bool]] = {}
         self.selects: dict[str, str] = {}
@@ -304,6 +306,12 @@ class Modifiers:
             elif not self._read_dpp(word):
                 raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
 
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of(words: tuple[str, ...]) -> Modifiers:
+        """The modifiers that the words spell. Raises `OperandError` for a word that is none."""
+        return Modifiers(words)
+
     def _read_dpp(self, word: str) -> bool:
         """Takes a word of DPP. The assembler writes `bound_ctrl:0` and `bound_ctrl:1` for the same encoding."""
         name, _, value = word.partition(":")
@@ -318,7 +326,7 @@ class Modifiers:
             return False
         return True
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         """The lanes that DPP's masks let through."""
         return lanes_of(self.masks["row_mask"], self.masks["bank_mask"])
@@ -328,6 +336,8 @@ class Modifiers:
 
         Words that are not the text's own may pick parts of registers in any encoding.
         """
+        if not self.words and not mnemonic.endswith("_dpp"):
+            return
         dpp, packed = mnemonic.endswith("_dpp"), row.family in (PACKED_FAMILY, MIXED_FAMILY)
         if dpp and not self.control:
             raise OperandError("it names no lanes, as row_shr:1 would")

@@ -40,6 +40,8 @@ def is_indexed(all_states: dict[int, set[bool]], instruction: Instruction) -> bo
 
     Raises `OperandError` where it may be on or off, or is on at a computed jump.
     """
+    if not all_states:
+        return False
     states = all_states.get(instruction.index, {False})
     if len(states) > 1:
         raise OperandError("it is reached with VGPR indexing on and with it off")

@@ -73,6 +73,7 @@ def sources_of(control: str) -> Sources:
     raise OperandError(f"'{control}' names no lanes that these chips can read")
 
 
+@lru_cache
 def lanes_of(row_mask: int, bank_mask: int) -> int:
     """The lanes that both masks let through: a bit for each row, and one for each bank of every row.
 

@@ -59,7 +59,8 @@ class Code:
             end = Instruction(function.labels[function.name], function.size, END_OF_FUNCTION, END_OF_FUNCTION, (), (),
                               function.instructions[-1].isa_line, None)
             for instruction in (*function.instructions, end):
-                instructions.append(replace(instruction, index=len(instructions)))
+                index = len(instructions)
+                instructions.append(instruction if instruction.index == index else replace(instruction, index=index))
                 addresses.append(start + instruction.address)
             labels |= {label: first + index for label, index in function.labels.items()}
         places = {address: number for number, address in enumerate(addresses)

@@ -25,7 +25,7 @@ def selecting(decoder: Decoder, row: Row, instruction: Instruction, style: str) 
         operand = parse_operand(text)
         if not TYPES[type_name].is_float and (operand.negative or operand.absolute):
             raise OperandError(f"its operand '{text}' takes no source modifier: it is no float of 32 bits")
-    bits = [int(bit) for bit in Modifiers(instruction.modifiers).lists.get("op_sel", [])]
+    bits = [int(bit) for bit in Modifiers.of(instruction.modifiers).lists.get("op_sel", [])]
     if style == RESULT_HALF and not any(bits[:len(row.named_sources)]):
         return decoder.computing(row, instruction)
     words = [word for word in instruction.modifiers if not word.startswith("op_sel:")]

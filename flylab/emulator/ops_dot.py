@@ -43,13 +43,14 @@ DOTS = {row.mnemonic: row for row in (
 
 def _dot(row: Row, decoder: Decoder, instruction: Instruction) -> Coded:
     """The low halves of both sources, the high ones, and what is added: a third source, or the result's old value."""
-    words = Modifiers(instruction.modifiers)
-    lists = {name: words.lists.pop(name, None) for name in ("neg_lo", "neg_hi")}
+    negations = ("neg_lo:", "neg_hi:")
+    words = Modifiers.of(tuple(word for word in instruction.modifiers if not word.startswith(negations)))
+    lists = Modifiers.of(tuple(word for word in instruction.modifiers if word.startswith(negations))).lists
     words.check(row, instruction.mnemonic)
     adds = row.sources[-1] == "f32"
     if words.lists or (any(lists.values()) and not adds):
         raise OperandError("of its sources nothing can be selected, and only those of three can be negated")
-    negative = {name: [*(bits or ()), False, False, False] for name, bits in lists.items()}
+    negative = {name: [*lists.get(name, ()), False, False, False] for name in ("neg_lo", "neg_hi")}
     result, *operands = operands_of(instruction, 3 + adds)
     slots = Slots()
     place = slots.put(decoder.registers.offset(result, 1, VECTOR))

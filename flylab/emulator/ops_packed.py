@@ -126,7 +126,7 @@ SWAP = Row("v_swap_b32", VECTOR_FAMILY, ("b32", "b32"), ("b32", "b32"), lambda x
 def _move_pair(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_pk_mov_b32: the low half from a half of the first source, the high half from one of the second, by op_sel."""
     result, *sources = operands_of(instruction, 3)
-    words = Modifiers(instruction.modifiers)
+    words = Modifiers.of(instruction.modifiers)
     slots = Slots([decoder.registers.offset(result, 2, VECTOR)])
     for n, source in enumerate(sources):
         step = ROW_BYTES if source.kind == VECTOR else 4
