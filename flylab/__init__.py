@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "compiler": "flylab.compiler",
     "device": "flylab.runtime.device:current",
+    "emulator": "flylab.emulator",
     "errors": "flylab.errors",
     "expr": "flylab.expr",
     "kernels": "flylab.kernels",

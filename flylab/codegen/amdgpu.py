@@ -112,7 +112,10 @@ def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:
 
 
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
-    """Assembly text without debug sections and directives, and for each line the line in the Python file `file`."""
+    """Assembly text without debug sections and directives, and for each line the line in the Python file `file`.
+
+    It can still be assembled: a size goes with the label of the end that it is counted from.
+    """
     files: dict[int, str] = {}
     kept: list[str] = []
     lines: list[int | None] = []
@@ -133,6 +136,7 @@ def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
             in_debug
             or first in (".file", ".loc", ".p2alignl", ".fill")
             or first.startswith((".Ltmp", ".cfi", ".Lfunc"))
+            or first == ".size" and ".Lfunc" in line
         ):
             continue
         if first == "s_endpgm":

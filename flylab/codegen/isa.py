@@ -72,6 +72,8 @@ class IsaKernel:
     spills: int
     max_workgroup: int
     descriptor: dict[str, int]
+    required_workgroup: tuple[int, ...] = ()
+    """The one size of workgroup that it is compiled for, x, y, z; empty where any is good."""
 
     @property
     def size(self) -> int:
@@ -179,7 +181,8 @@ def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict
         sgprs=metadata.take(".sgpr_count", int, descriptor.get("next_free_sgpr", 0)),
         lds_bytes=lds, scratch_bytes=scratch,
         spills=metadata.take(".vgpr_spill_count", int, 0) + metadata.take(".sgpr_spill_count", int, 0),
-        max_workgroup=metadata.take(".max_flat_workgroup_size", int, chip.max_workgroup), descriptor=descriptor)
+        max_workgroup=metadata.take(".max_flat_workgroup_size", int, chip.max_workgroup), descriptor=descriptor,
+        required_workgroup=metadata.numbers(".reqd_workgroup_size"))
 
 
 def _symbol(reader: Reader, name: str, default: int) -> int:

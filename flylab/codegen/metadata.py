@@ -46,6 +46,14 @@ class Entry(dict[str, Any]):
                                "needed")
         return found
 
+    def numbers(self, key: str) -> tuple[int, ...]:
+        """The numbers of a list; none where the key is not there. Raises `CompileError` for anything else."""
+        found: list[Any] = self.take(key, list, [])
+        if not all(type(item) is int for item in found):
+            raise CompileError(f"ISA line {self.line}: the metadata has {found!r} for {key}, and a list of numbers is "
+                               "needed")
+        return tuple(found)
+
 
 def read_metadata(lines: Iterable[tuple[int, str]]) -> Entry:
     """The metadata that numbered lines of assembly hold, as mappings and lists; empty where there is none.

@@ -134,9 +134,11 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
     if not kernel.args and kernel.kernarg_size:
         parameters = _natural(kernel, args)
     if len(parameters) != len(args):
-        names = ", ".join(p.name or f"argument {n}" for n, p in enumerate(parameters))
+        names = ", ".join(p.name or f"argument {n}" for n, p in enumerate(parameters)) or "none"
+        hint = None if kernel.args else ("without metadata .amdhsa_kernarg_size says how many bytes they take: it is "
+                                         f"{kernel.kernarg_size} for kernel '{kernel.name}'")
         raise ArgumentError(f"kernel '{kernel.name}' takes {len(parameters)} arguments ({names}), and {len(args)} were "
-                            "given")
+                            "given", hint=hint)
     segment = bytearray(kernel.kernarg_size)
     buffers = []
     for number, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
@@ -158,8 +160,11 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
 def _natural(kernel: IsaKernel, args: Sequence[Any]) -> list[KernelArg]:
     """Parameters for these arguments, by their sizes.
 
-    Raises `ArgumentError` where one has no size, and where all are too long.
+    Raises `ArgumentError` where one has no size, where there are none, and where all are too long.
     """
+    if not args:
+        raise ArgumentError(f"kernel '{kernel.name}' takes {kernel.kernarg_size} bytes of arguments, and none were "
+                            "given", hint="where it reads none, leave .amdhsa_kernarg_size out")
     parameters: list[KernelArg] = []
     at = 0
     for number, value in enumerate(args):

@@ -31,6 +31,7 @@ from flylab.emulator.operands import (
 )
 from flylab.emulator.refused import REFUSED
 from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
+from flylab.emulator.suggestions import suggestion
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
 from flylab.places import SourceLine
@@ -158,12 +159,12 @@ def source_line(kernel: IsaKernel, instruction: Instruction) -> SourceLine | Non
     return SourceLine.of(file, line, column - 1 if column else None, function=kernel.name)
 
 
-def unknown(kernel: IsaKernel, instruction: Instruction, why: str) -> UnknownInstruction:
+def unknown(kernel: IsaKernel, instruction: Instruction, why: str, hint: str | None = None) -> UnknownInstruction:
     """The error for an instruction that cannot be executed, with all that finds it."""
     where = source_line(kernel, instruction)
     return UnknownInstruction(
         f"the software device cannot execute '{instruction.text[:120]}' of kernel '{kernel.name}' "
-        f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where)
+        f"(byte {instruction.address:#x}, ISA line {instruction.isa_line}): {why}", where=where, hint=hint)
 
 
 def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Coded]]) -> list[Coded]:
@@ -172,23 +173,25 @@ def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Co
     Raises `UnknownInstruction` for the first that cannot be executed.
     """
     kernel, decoder = code.kernel, Decoder(code)
-    coded = []
+    arch, coded = kernel.target.arch, []
     for instruction in kernel.instructions:
         name = base_name(instruction.mnemonic)
         try:
-            if kernel.target.arch not in (chips := chips_with(name)):
-                raise OperandError(lacking(kernel.target.arch, chips))
+            if arch not in (chips := chips_with(name)):
+                raise OperandError(lacking(arch, chips))
             check_encoding(name, instruction.mnemonic.removeprefix(name))
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
                 coded.append(decoder.computing(table[name], instruction))
             else:
-                raise OperandError(REFUSED.get(name, "the operation table has no row for it"))
+                raise OperandError(REFUSED.get(name, "these chips have no instruction of this name"))
             if is_indexed(decoder.index_states, instruction) and name.startswith("v_") and not coded[-1].indexed:
                 raise OperandError("VGPR indexing is on, and the software device has no such form of it")
         except OperandError as error:
-            raise unknown(kernel, instruction, str(error)) from None
+            known = {*table, *others, *REFUSED}
+            hint = None if name in known else suggestion(name, [n for n in known if arch in chips_with(n)])
+            raise unknown(kernel, instruction, str(error), hint) from None
     return coded
 
 

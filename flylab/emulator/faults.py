@@ -31,6 +31,12 @@ from flylab.errors import Check, DeviceError, OutOfBounds
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
 # Bytes within which an access is next to a buffer, and from which it is far from it.
 NEAR, FAR = 4096, 1 << 32
+# By whether the instruction comes from a line of source.
+OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor's size and drop writes",
+                 "see the tensor through fx.rocdl.make_buffer_tensor, which reads 0 outside and drops writes")
+# By whether the descriptor asks for the arguments' address.
+NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1",
+              "an array argument is None, or its pointer was not passed on")
 EMPTY_HINT = "launch only where there is data"
 
 
@@ -101,7 +107,7 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
         return DeviceError(f"{what} of {worker.fault_size} bytes {'at' if atomic else 'from'} address "
                            f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
-    what, hint = _outside(worker.fault_address, worker.fault_size, instruction, given, own)
+    what, hint = _outside(kernel, worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
 
 
@@ -119,7 +125,7 @@ def described(instruction: Instruction) -> str:
     return f"'{instruction.text}' (byte {instruction.address:#x}, ISA line {instruction.isa_line})"
 
 
-def _outside(address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
+def _outside(kernel: IsaKernel, address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
              own: Sequence[Buffer]) -> tuple[str, str]:
     """What an access that lies in no buffer did wrong, and a hint."""
     writes = "_store_" in instruction.mnemonic or "_atomic_" in instruction.mnemonic
@@ -127,7 +133,7 @@ def _outside(address: int, size: int, instruction: Instruction, given: Sequence[
     if address < FIRST_ADDRESS:
         if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:
             return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
-        return f"{access}: a null pointer", "an array argument is None, or its pointer was not passed on"
+        return f"{access}: a null pointer", NULL_HINTS[kernel.descriptor.get("user_sgpr_kernarg_segment_ptr", 0)]
     for buffer in (*given, *own) if writes else ():
         if buffer.address <= address and address + size <= buffer.end:
             hint = "pass a writable array, or a copy of it" if buffer in given else "store to an array argument"
@@ -144,8 +150,7 @@ def _outside(address: int, size: int, instruction: Instruction, given: Sequence[
         return (f"{access} is far from all memory that the kernel was given: {how} of '{nearest.name}', the nearest",
                 "look at how the address comes about: an offset too large, negative, or of no pointer at all")
     return (f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)",
-            "launch no more threads than there is data, or see the tensor through fx.rocdl.make_buffer_tensor, "
-            "which reads 0 outside and drops writes")
+            "launch no more threads than there is data, or " + OUTSIDE_HINTS[instruction.source is not None])
 
 
 def _beyond(buffer: Buffer, address: int, size: int) -> str:

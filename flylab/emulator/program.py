@@ -65,6 +65,9 @@ class Program:
         """Of each kernel, the checks that its traps stand for, by their numbers."""
         self._loaded: dict[str, Loaded] = {}
 
+    def __repr__(self) -> str:
+        return f"<Program for {self.isa.target.arch}: {', '.join(self.isa.kernels)}>"
+
     @cached_property
     def _image(self) -> Image:
         return Image(self.isa)
@@ -104,7 +107,9 @@ class Program:
         ...     twice:
         ...       s_load_dwordx2 s[2:3], s[0:1], 0x0
         ...       v_lshlrev_b32 v1, 2, v0
+        ...       s_waitcnt lgkmcnt(0)
         ...       global_load_dword v2, v1, s[2:3]
+        ...       s_waitcnt vmcnt(0)
         ...       v_add_u32 v2, v2, v2
         ...       global_store_dword v1, v2, s[2:3]
         ...       s_endpgm
@@ -114,7 +119,7 @@ class Program:
         ...     .end_amdhsa_kernel''')
         >>> numbers = numpy.arange(4, dtype="int32")
         >>> print(program.launch(grid=1, block=4, args=[numbers]), numbers)
-        twice: 1 workgroups, 1 waves, 6 instructions, 0 clamped accesses (emulated) [0 2 4 6]
+        twice: 1 workgroups, 1 waves, 8 instructions, 0 clamped accesses (emulated) [0 2 4 6]
 
         Arguments are laid out by the kernel's metadata. Numbers take their type from the value, not from the kernel:
         1.0 for a float, 1 for an integer, numpy's scalars (ml_dtypes' too) and bytes as they are; a struct is bytes.

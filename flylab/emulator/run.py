@@ -96,6 +96,10 @@ class Geometry:
     def of(cls, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int], shared: int) -> Geometry:
         """A launch's shape, checked against the kernel and its chip."""
         found = cls(_dims("grid", grid), _dims("block", block), _whole("the dynamic LDS", shared))
+        if kernel.required_workgroup not in ((), found.block):
+            raise DeviceError(f"a block of {_times(found.block)} threads does not fit kernel '{kernel.name}', which is "
+                              f"compiled for {_times(kernel.required_workgroup)} exactly",
+                              hint=f"launch it with block={kernel.required_workgroup}")
         limit = min(kernel.max_workgroup, kernel.target.max_workgroup)
         if found.threads > limit:
             raise DeviceError(f"a block of {_times(found.block)} = {found.threads} threads is too large for kernel "
@@ -108,7 +112,9 @@ class Geometry:
             raise DeviceError(f"a grid of {_times(found.grid)} = {found.workgroups} blocks is more than the software "
                               f"device counts, {MOST_WORKGROUPS}")
         lds = found.lds_bytes(kernel)
-        if found.shared < 0 or lds > kernel.target.lds_bytes:
+        if found.shared < 0:
+            raise DeviceError(f"the dynamic LDS is {shared} bytes, and 0 or more are possible")
+        if lds > kernel.target.lds_bytes:
             raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
                               f"of {kernel.target} has {kernel.target.lds_bytes}")
         if not workgroups_per_unit(kernel, found.waves, lds):

@@ -23,9 +23,13 @@ def standstill_error(run: Run) -> DeviceError:
     kernel, residents = run.loaded.kernel, run.residents
     waiting = sorted(residents.suspended, key=lambda c: c.group)
     unstarted = residents.unstarted()
-    begun = f"its {len(waiting)} workgroups" if len(waiting) > 1 else "its workgroup"
-    lines = [f"kernel '{kernel.name}' stands still: {begun} that began and did not end only spin or wait at a barrier, "
-             "and nothing writes what they read"]
+    begun = (f"its {len(waiting)} workgroups that began and did not end only spin or wait at a barrier, and nothing "
+             "writes what they read")
+    hint = "whoever should set the flag has ended or waits itself: look at the order of waits, and at who takes part"
+    if len(waiting) == 1:
+        begun = "its workgroup only spins or waits at a barrier, and nothing changes what it goes by"
+        hint = "nothing changes what would end the loop, or who should come to the barrier has ended: look at both"
+    lines = [f"kernel '{kernel.name}' stands still: {begun}"]
     alike = Counter(_places(run, context) for context in waiting)
     for number, (places, count) in enumerate(alike.items()):
         if number == SHOWN:
@@ -37,7 +41,6 @@ def standstill_error(run: Run) -> DeviceError:
         lines += [f"        {place}" for place in places[:SHOWN]]
         if len(places) > SHOWN:
             lines.append(f"        and {len(places) - SHOWN} more waves")
-    hint = "whoever should set the flag has ended or waits itself: look at the order of waits, and at who takes part"
     if unstarted:
         limit = (f"the software device keeps {MOST_RESIDENT_BYTES} bytes of them" if residents.starved else
                  f"{kernel.target} holds {residents.most} of them at once")

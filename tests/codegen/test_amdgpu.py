@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import numpy as np
 import pytest
 
+import flylab
 import flylab.compiler as flyc
 from flylab.codegen import amdgpu, llvm, strings
+from flylab.codegen.isa import Isa
 from flylab.errors import CompileError
 from flylab.targets import TARGETS, target
 from tests import samples
+from tests.emulator.toolchain import ASSEMBLER
 from tests.kernels import reference_kernels
 from tests.samples import cell, compile_body
 
@@ -134,6 +138,20 @@ def test_readable_texts_leave_nothing_out_but_debug_data() -> None:
     shown = [" ".join(x.split(";")[0].split()) for x in isa.splitlines()]
     assert [x for x in shown if x in set(instructions)] == instructions
     assert ".amdhsa_kernel my_kernel" in isa
+
+
+@pytest.mark.parametrize("chip", TARGETS)
+def test_the_readable_isa_is_a_program(chip: str) -> None:
+    """It has what it names, so an assembler takes it, and the software device runs it."""
+    with flylab.use(chip):
+        compiled = flyc.compile(reference_kernels.layout_copy, A, A, 1024)
+    text = str(compiled.show("isa"))
+    found = [str(i) for i in Isa.parse(text).kernels["my_kernel"].instructions]
+    assert found == [str(i) for i in compiled.isa.kernels["my_kernel"].instructions]
+    if ASSEMBLER:
+        command = [ASSEMBLER, "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip}", "-filetype=obj", "-o", "/dev/null"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 def test_strings_of_llvm() -> None:

@@ -232,7 +232,18 @@ def test_an_unknown_instruction_is_named() -> None:
     with pytest.raises(UnknownInstruction) as caught:
         Program.from_assembly(text).launch(grid=1, block=64, args=[np.zeros(1)])
     assert "'v_frobnicate_b32 v0, v1, v2' of kernel 'k' (byte 0x4, ISA line " + str(line) in str(caught.value)
-    assert "no row for it" in str(caught.value)
+    assert "no instruction of this name" in str(caught.value)
+
+
+@pytest.mark.parametrize("name, hint", [
+    ("global_laod_dword", "did you mean 'global_load_dword'?"), ("V_ADD_U32", "in small letters: 'v_add_u32'"),
+    ("v_add_nc_u32", "here it is 'v_add_u32'"), ("global_load_b128", "here it is 'global_load_dwordx4'"),
+    ("ds_store_b64", "here it is 'ds_write_b64'"), ("s_load_b64", "here it is 's_load_dwordx2'"),
+    ("v_wmma_f32_16x16x16_f16", "v_mfma_*"), ("hello", "instructions.md lists what there is")])
+def test_an_unknown_instruction_comes_with_a_suggestion(name: str, hint: str) -> None:
+    with pytest.raises(UnknownInstruction, match="no instruction of this name") as caught:
+        Program.from_assembly(assembly(f"  {name} v0, v1, v2\n  s_endpgm")).load("k")
+    assert hint in str(caught.value)
 
 
 @pytest.mark.parametrize("instruction, why", [

@@ -156,7 +156,8 @@ EMPTY = "  s_endpgm"
     (1, 1025, 0, "a block of 1025 x 1 x 1 = 1025 threads is too large for kernel 'k', which allows 1024"),
     (1, (32, 33), 0, "= 1056 threads"), ((1, 1, 1, 1), 64, 0, "the grid has 4 dimensions"),
     (1 << 26, 64, 0, "overflows 32 bits along x"), (1, 64, 65537, "takes 65537, and a workgroup of gfx942 has 65536"),
-    (1, 64, -1, "bytes of dynamic LDS"), ((1 << 22, 1 << 22, 1 << 22), 1, 0, "is more than the software device counts"),
+    (1, 64, -1, "the dynamic LDS is -1 bytes, and 0 or more are possible"),
+    ((1 << 22, 1 << 22, 1 << 22), 1, 0, "is more than the software device counts"),
 ])
 def test_shapes_that_cannot_run(grid: object, block: object, shared: int, text: str) -> None:
     with pytest.raises(DeviceError) as caught:
@@ -200,6 +201,16 @@ def test_a_block_larger_than_the_kernel_was_compiled_for() -> None:
         program("gfx942", text).launch(grid=1, block=129, args=[None])
 
 
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_block_other_than_the_one_that_the_kernel_was_compiled_for(chip: str) -> None:
+    text = kernel("ptr %a", "").replace(" {", " !reqd_work_group_size !9 {", 1) + "!9 = !{i32 32, i32 2, i32 1}"
+    device = program(chip, text)
+    assert device.launch(grid=1, block=(32, 2), args=[None]).waves == 1
+    with pytest.raises(DeviceError, match="64 x 1 x 1 threads does not fit kernel 'k', which is compiled") as caught:
+        device.launch(grid=1, block=64, args=[None])
+    assert "32 x 2 x 1 exactly" in str(caught.value) and "block=(32, 2, 1)" in str(caught.value)
+
+
 def test_which_kernel() -> None:
     second = assembly(EMPTY).replace("k:", "m:").replace("k,@function", "m,@function").replace(
         ".size k, .Lend-k", ".size m, 0").replace("amdhsa_kernel k", "amdhsa_kernel m")
@@ -209,7 +220,7 @@ def test_which_kernel() -> None:
     assert "kernel=" in str(caught.value)
     with pytest.raises(DeviceError, match="has no kernel 'z'"):
         device.launch(grid=1, block=64, args=[], kernel="z")
-    assert device.launch(grid=1, block=64, args=[], kernel="m").instructions == 1
+    assert device.launch(grid=1, block=64, args=[None], kernel="m").instructions == 1
 
 
 @pytest.mark.parametrize("text, message", [
@@ -304,6 +315,19 @@ def test_arguments_without_metadata_lie_by_their_sizes() -> None:
     assert "numpy.float32(0.5)" in str(caught.value)
     with pytest.raises(ArgumentError, match="take 32 bytes, and its .amdhsa_kernarg_size is 24"):
         device.launch(grid=1, block=64, args=[found, np.float32(1), np.float64(1), np.float64(1)])
+
+
+def test_arguments_that_the_descriptor_does_not_know_of() -> None:
+    with pytest.raises(ArgumentError, match="kernel 'scaled' takes 24 bytes of arguments, and none were given"):
+        Program.from_assembly(PLAIN).launch(grid=1, block=64, args=[])
+    without = Program.from_assembly(PLAIN.replace("  .amdhsa_kernarg_size 24\n", ""))
+    with pytest.raises(ArgumentError, match=r"takes 0 arguments \(none\), and 1 were given") as caught:
+        without.launch(grid=1, block=64, args=[np.zeros(64, "f4")])
+    assert ".amdhsa_kernarg_size says how many bytes they take: it is 0 for kernel 'scaled'" in str(caught.value)
+    unasked = Program.from_assembly(PLAIN.replace("  .amdhsa_user_sgpr_kernarg_segment_ptr 1\n", ""))
+    with pytest.raises(DeviceError, match="a null pointer") as caught:
+        unasked.launch(grid=1, block=64, args=[np.zeros(64, "f4"), np.float64(1)])
+    assert "does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1" in str(caught.value)
 
 
 def test_numbers_of_all_sizes_from_numpy() -> None:

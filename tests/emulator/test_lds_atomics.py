@@ -265,7 +265,7 @@ def test_nothing() -> None:
     ("ds_write_addtid_b32 v4 offset:65535", 1, OutOfBounds, r"4 bytes at byte 65540"),
     ("ds_add_u32 v2, v4, v5", 0, UnknownInstruction, "3 operands, and takes 2"),
     ("ds_add_rtn_u32 v4, v2, v[4:5]", 0, UnknownInstruction, "names 2 registers where the instruction takes 1"),
-    ("ds_wrxchg_b32 v2, v4", 0, UnknownInstruction, "no row for it"),
+    ("ds_wrxchg_b32 v2, v4", 0, UnknownInstruction, "no instruction of this name"),
     ("ds_append v4 gds", 0, UnknownInstruction, "the modifier 'gds'"),
 ])
 def test_refusals(text: str, m0: int, error: type[Exception], message: str) -> None:

@@ -161,6 +161,12 @@ STILL = {
 }
 
 
+def test_one_workgroup_that_stands_still() -> None:
+    with pytest.raises(DeviceError, match="its workgroup only spins or waits at a barrier") as caught:
+        launch(STILL["no memory at all"][0], "gfx942", grid=1, block=64)
+    assert "would end the loop" in str(caught.value)
+
+
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("body, text", STILL.values(), ids=STILL)
 def test_what_stands_still_is_reported(threads: None, chip: str, body: str, text: str) -> None:
@@ -174,7 +180,7 @@ def test_the_source_line_is_named() -> None:
     with pytest.raises(DeviceError, match="stands still") as caught:
         Program.from_assembly(assembly(body + END)).launch(grid=1, block=64, args=[np.zeros(1, "i4")])
     assert caught.value.where is not None and caught.value.where.line == 6
-    assert "its workgroup that began" in str(caught.value) and "kernel.py, line 6" in str(caught.value)
+    assert "its workgroup only spins" in str(caught.value) and "kernel.py, line 6" in str(caught.value)
 
 
 def test_the_host_may_set_the_flag() -> None:
