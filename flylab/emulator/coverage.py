@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from flylab.emulator.chips import chips_with
 from flylab.emulator.program import device_modules
+from flylab.emulator.refused import REASONS
 from flylab.targets import TARGETS
 
 HEAD = """# Instructions of the software device
@@ -71,6 +72,10 @@ def page() -> str:
     for module in device_modules():
         name = module.__name__.rpartition(".")[2]
         lines += _section(name, module.__doc__ or "", [one for one in found if one.module == name])
+    lines += ["## Refused", "", "What a chip has and the device refuses by name.", "", "| instructions | reason |",
+              "| --- | --- |"]
+    for reason, names in REASONS.items():
+        lines.append(f"| {' '.join(f'`{name}`' for name in names.split())} | {reason} |")
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_REASONS = {
+REASONS = {
     "it synchronises waves across workgroups (GWS), which needs a driver that reserves the hardware":
         "ds_gws_barrier ds_gws_init ds_gws_sema_br ds_gws_sema_p ds_gws_sema_release_all ds_gws_sema_v",
     "it returns from a trap handler, and there is none here": "s_rfe_b64 s_rfe_restore_b64",
@@ -16,4 +16,4 @@ _REASONS = {
     "no matrix instruction that assembly text can name takes its scales; v_mfma_scale_f32_* has them as operands":
         "v_mfma_ld_scale_b32",
 }
-REFUSED = {name: reason for reason, names in _REASONS.items() for name in names.split()}
+REFUSED = {name: reason for reason, names in REASONS.items() for name in names.split()}

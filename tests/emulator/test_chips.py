@@ -8,9 +8,11 @@ import pytest
 
 from flylab.emulator import Program, coverage
 from flylab.emulator.chips import chips_with
+from flylab.emulator.decode import base_name
 from flylab.emulator.program import device_tables
+from flylab.emulator.refused import REFUSED
 from flylab.errors import UnknownInstruction
-from tests.emulator.toolchain import ASSEMBLER, CHIPS, assembly, known_to
+from tests.emulator.toolchain import ASSEMBLER, CHIPS, assembly, known_to, spelled_in_the_assembler
 
 PAGE = Path(__file__).parents[2] / "notebooks" / "reference" / "instructions.md"
 
@@ -23,6 +25,15 @@ def test_each_chip_has_what_the_assembler_has(chip: str) -> None:
     ours = {name for name in names if chip in chips_with(name)}
     known = known_to(chip, names)
     assert ours ^ known == set()
+
+
+@pytest.mark.skipif(ASSEMBLER is None, reason="Debian's llvm-22 is not on PATH")
+def test_every_mnemonic_of_the_assembler_is_executed_or_refused_with_a_reason() -> None:
+    table, others = device_tables()
+    spelled = sorted(spelled_in_the_assembler())
+    known = {base_name(name) for chip in CHIPS for name in known_to(chip, spelled)}
+    assert len(known) > 1000
+    assert known - {*table, *others} == REFUSED.keys()
 
 
 def test_the_page_is_what_the_tables_give() -> None:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -16,6 +17,7 @@ from flylab.emulator import Program
 CHIPS = ("gfx942", "gfx950")
 ASSEMBLER = shutil.which("llvm-mc-22")
 _ABSENT = re.compile(r"<stdin>:(\d+):\d+: error: .*(?:invalid instruction|not supported)")
+_SPELLED = re.compile(rb"[\x05-\x60]((?:v|s|ds|buffer|global|flat|scratch|tbuffer)_[a-z0-9_]{2,60})")
 WAVES = 'attributes #0 = { "amdgpu-flat-work-group-size"="1,1024" }'
 IDS = "\n".join(f"declare i32 @llvm.amdgcn.work{kind}.id.{axis}()" for kind in ("item", "group") for axis in "xyz")
 # What hosts without instructions for bfloat16 call to round to it.
@@ -160,6 +162,17 @@ amdhsa.kernels:
 ...
 .end_amdgpu_metadata
 """
+
+
+def spelled_in_the_assembler() -> set[str]:
+    """The mnemonics of every AMD chip, as the assembler's library holds them: each behind a byte with its length."""
+    assert ASSEMBLER is not None
+    library = next((Path(ASSEMBLER).resolve().parents[1] / "lib").glob("libLLVM.so.*"))
+    found = set()
+    for match in _SPELLED.finditer(library.read_bytes()):
+        length, text = match[0][0], match[1]
+        found.add(text[:length].decode() if len(text) >= length else "")
+    return found - {""}
 
 
 def known_to(chip: str, mnemonics: list[str]) -> set[str]:
