@@ -87,6 +87,12 @@ def fault(b: Builder, kind: int, lane: Value | int, address: Value | int, size: 
     b.label(b.fresh("unreached"))
 
 
+def fault_of_wave(b: Builder, kind: int, exec_: Value, wrong: Value, address: Value | int, size: Value | int) -> None:
+    """A fault of the first active lane where a scalar is wrong, an i1; with no lane active it does not matter."""
+    with b.when(wrong & exec_.cmp("ne", 0)):
+        fault(b, kind, exec_.count("cttz"), address, size)
+
+
 def touched_last(b: Builder, store: bool) -> tuple[Value, Value]:
     """The bounds [low, high) of the buffer that this instruction touched last."""
     range_ = b.at(b.field("%w", Worker, "ranges").name, b.load(b.at("%r", RANGE_OFFSET), "i64", align=8))

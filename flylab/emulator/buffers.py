@@ -25,6 +25,7 @@ from flylab.emulator.access import (
     Place,
     address_at,
     fault,
+    fault_of_wave,
     lane_bits,
     look_up,
     scalar_offset,
@@ -69,8 +70,7 @@ class BufferPlace(Place):
         b, access = self.b, self.access
         self.descriptor = d = Descriptor(b, b.at("%s", slot(b, BASE)))
         wrong = d.typed if access.index else d.typed | (d.swizzled & ~d.add_lane)
-        with b.when(wrong):
-            fault(b, DESCRIPTOR, self.exec.count("cttz") & 63, d.base, self.size)
+        fault_of_wave(b, DESCRIPTOR, self.exec, wrong, d.base, self.size)
         self.scalar = scalar_offset(b, access.offset_kind, SCALAR_OFFSET)
         offset = slot(b, OFFSET).splat(WAVE_SIZE)
         if access.vector_offset:

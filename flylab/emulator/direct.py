@@ -7,7 +7,7 @@ Sources: CDNA3 ISA, "Memory buffer load to LDS"; LLVM, llvm.amdgcn.raw.ptr.buffe
 
 from __future__ import annotations
 
-from flylab.emulator.access import OFFSET, Access, fault
+from flylab.emulator.access import OFFSET, Access, fault_of_wave
 from flylab.emulator.compute import slot
 from flylab.emulator.ir import Value
 from flylab.emulator.lds import check_lds
@@ -26,11 +26,13 @@ class LoadToLds(VectorAccess):
     def begin(self) -> None:
         b = self.b
         first = b.load(b.at("%s", 4 * M0), "i32") + slot(b, OFFSET)
-        with b.when((first & 3).cmp("ne", 0)):
-            fault(b, LDS_UNALIGNED_BASE, self.exec.count("cttz") & 63, first.to("i64"), self.size)
-        steps = Value(b, "<" + ", ".join(f"i32 {self.size * n}" for n in range(WAVE_SIZE)) + ">", "i32", WAVE_SIZE)
-        self.cells = b.at(b.field("%w", Worker, "lds").name, first.to("i64"))
-        check_lds(b, self.exec, first.splat(WAVE_SIZE) + steps, self.size)
+        fault_of_wave(b, LDS_UNALIGNED_BASE, self.exec, (first & 3).cmp("ne", 0), first.to("i64"), self.size)
+        start, used = first.to("i64"), b.const(WAVE_SIZE, "i64") - self.exec.count("ctlz")
+        with b.when((start + used * self.size).cmp("ugt", b.field("%w", Worker, "lds_bytes"))):
+            # 64 bits wide, so that the last lanes of a base near 2**32 do not wrap into LDS.
+            steps = b.vector(range(0, self.size * WAVE_SIZE, self.size), "i64")
+            check_lds(b, self.exec, start.splat(WAVE_SIZE) + steps, self.size)
+        self.cells = b.at(b.field("%w", Worker, "lds").name, start)
 
     def target(self, lane: Value, register: Value | int) -> str:
         """Where in LDS a register of a lane goes."""

@@ -54,10 +54,10 @@ def fault_at(b: Builder, kind: int, lanes: Value, offsets: Value, size: int) -> 
 def check_lds(b: Builder, mask: Value, offsets: Value, size: int) -> None:
     """A fault where the bytes [offset, offset + size) of a lane of `mask`, an i64, do not lie in the workgroup's LDS.
 
-    `offsets` are 64 byte offsets from the beginning of LDS, i32 taken as unsigned. Past this check each of them can be
-    added to the worker's `lds` pointer.
+    `offsets` are 64 byte offsets from the beginning of LDS, i32 or i64 taken as unsigned. Past this check each of them
+    can be added to the worker's `lds` pointer.
     """
-    room = b.field("%w", Worker, "lds_bytes").call("usub.sat", size - 1).to("i32")
+    room = b.field("%w", Worker, "lds_bytes").call("usub.sat", size - 1).to(offsets.type)
     outside = offsets.cmp("uge", room.splat(WAVE_SIZE)).recast("i64", 0)
     fault_at(b, LDS_OUTSIDE, mask & outside, offsets, size)
 

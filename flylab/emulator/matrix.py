@@ -230,8 +230,9 @@ class _Handler:
     def start_result(self) -> None:
         """C in the place of D, for products that are added in parts."""
         with self.b.repeat(self.places.tiles) as tile:
-            for place in self.places.each:
-                self.put(self.start(tile.index, *place), tile.index, *place)
+            addends = [self.start(tile.index, *place) for place in self.places.each]  # which D may overlap
+            for place, value in zip(self.places.each, addends, strict=True):
+                self.put(value, tile.index, *place)
 
     def chain(self, tile: Value, first: list[Value], part: Value | None = None) -> list[Value]:
         """The products of a tile along K, or along a `part` of K alone, added to `first`."""

@@ -43,7 +43,7 @@ Decode = Callable[[Decoder, Instruction], Coded]
 NO_EFFECT = (
     "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
     "s_dcache_wb_vol", "s_dcache_discard", "s_dcache_discard_x2", "s_atc_probe", "s_atc_probe_buffer",
-    "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
+    "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "buffer_wbl2",
     "buffer_inv", "v_nop", "v_clrexcp", "ds_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
@@ -52,6 +52,8 @@ CONDITIONS = {
     "s_cbranch_vccz": (VCC, "i64", "eq"), "s_cbranch_vccnz": (VCC, "i64", "ne"),
     "s_cbranch_execz": (EXEC, "i64", "eq"), "s_cbranch_execnz": (EXEC, "i64", "ne"),
 }
+# LLVM's `llvm.debugtrap`: without a debugger the trap handler returns at once. Source: LLVM 22's AMDGPU usage guide.
+DEBUG_TRAP = 3
 # Jumps that a debugger turns on: there is none, so they are never taken.
 NEVER_TAKEN = tuple(f"s_cbranch_cdbg{which}" for which in ("sys", "user", "sys_or_user", "sys_and_user"))
 
@@ -83,9 +85,21 @@ def _write_leaving(name: str, status: int) -> str:
     return b.function(name, HANDLER)
 
 
+def _status_bit(why: str, decoder: Decoder, instruction: Instruction) -> Coded:
+    """s_sethalt and s_setkill: bit 0 of the constant goes to a bit of the wave's status, which is 0 here."""
+    if len(instruction.operands) != 1:
+        raise OperandError(f"it has {len(instruction.operands)} operands, and takes 1")
+    if bounded(instruction.operands[0], 0, 0xFFFF, "the constant") & 1:
+        raise OperandError(why)
+    return _no_effect(decoder, instruction)
+
+
 def _trap(decoder: Decoder, instruction: Instruction) -> Coded:
+    number = bounded(instruction.operands[0], 0, 255, "the trap") if instruction.operands else 0
+    if number == DEBUG_TRAP:
+        return _no_effect(decoder, instruction)
     coded = Coded("trap", _write_trap)
-    coded.slot(bounded(instruction.operands[0], 0, 255, "the trap") if instruction.operands else 0)
+    coded.slot(number)
     return coded
 
 
@@ -239,6 +253,8 @@ def _write_write_lane(name: str, kind: str, lane_kind: str) -> str:
 
 DECODERS: dict[str, Decode] = {
     **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
+    "s_sethalt": partial(_status_bit, "it halts the wave, and nothing here could wake it again"),
+    "s_setkill": partial(_status_bit, "it kills the wave, as debuggers do: end it with s_endpgm"),
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
     "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg,
     **dict.fromkeys(NEVER_TAKEN, _jump), "s_sendmsg": _send,

@@ -20,6 +20,8 @@ from flylab.mfma import FORMATS, INSTRUCTIONS, OLDER_NAMES, Mfma, mfma
 
 _NUMBER = re.compile(r"(cbsz|abid|blgp):(\d{1,2})")
 _BITS = re.compile(r"(neg|op_sel|op_sel_hi):\[([01](?:,[01]){1,2})\]")
+# Registers of a result that may overlap a part of C: so LLVM's assembler has it, and its compiler makes use of it.
+MOST_OVERLAPPED = 4
 _CONSTANTS = {"f64": "double", "f32": "float", "i32": "i32"}
 
 
@@ -65,9 +67,9 @@ def _tuple(decoder: Decoder, operand: Operand, count: int) -> int:
 
 
 def _addend(decoder: Decoder, row: Mfma, operand: Operand, result: int) -> int:
-    """The place of C, which is that of D or apart from it."""
+    """The place of C, which is that of D or apart from it; a small one may overlap a part of D."""
     place = _tuple(decoder, operand, row.result_registers)
-    if 0 < abs(place - result) < ROW_BYTES * row.result_registers:
+    if row.result_registers > MOST_OVERLAPPED and 0 < abs(place - result) < ROW_BYTES * row.result_registers:
         raise OperandError("its third source overlaps a part of its result")
     return place
 

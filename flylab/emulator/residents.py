@@ -30,8 +30,6 @@ TURNS_AFTER_FAULT = 16
 # Another thread of the host may write what a kernel waits for: so long a launch stands still before it is given up.
 GRACE_SECONDS = 0.25
 POLL_SECONDS = 0.01
-# Instructions whose results change by themselves.
-CLOCKS = {"s_memtime", "s_memrealtime"}
 
 
 def workgroups_per_unit(kernel: IsaKernel, waves: int, lds_bytes: int) -> int:
@@ -221,7 +219,7 @@ class Residents:
     def _stands_still(self, n: int) -> bool:
         """True where nothing can ever change again, shown by a turn of each workgroup alone."""
         self._streak = 0
-        provable = not CLOCKS & {i.mnemonic for i in self.run.loaded.kernel.instructions} and not self.run.others()
+        provable = not self.run.others()
         before, until = self.run.changes(), time.monotonic() + (GRACE_SECONDS if provable else POLL_SECONDS)
         while time.monotonic() < until and not self.run.launch.stop:
             time.sleep(POLL_SECONDS)

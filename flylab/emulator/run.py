@@ -293,6 +293,8 @@ class Run:
 
 
 _running: set[Run] = set()
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_running.clear)  # launches of threads that the child does not have
 
 
 @atexit.register

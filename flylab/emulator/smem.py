@@ -47,8 +47,12 @@ def write(access: ScalarAccess, name: str) -> str:
 
 
 def write_time(name: str) -> str:
-    """s_memtime and s_memrealtime: the executed instructions of the workgroup up to here, as a clock that repeats."""
+    """s_memtime and s_memrealtime: the executed instructions of the workgroup up to here, as a clock that repeats.
+
+    A clock changes by itself, which counts as a change of memory: a wave that waits for a time does not stand still.
+    """
     b = Builder()
+    b.set_field("%w", Worker, "changes", b.field("%w", Worker, "changes") + 1)
     b.store(counted(b) - b.field("%w", Worker, "group_count"), b.at("%s", slot(b, DATA)))
     next_record(b)
     return b.function(name, HANDLER)

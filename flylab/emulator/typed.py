@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from flylab.emulator.access import BASE, FORMAT, Access, fault
+from flylab.emulator.access import BASE, FORMAT, Access, fault_of_wave
 from flylab.emulator.buffers import BufferPlace
 from flylab.emulator.compute import narrow, slot
 from flylab.emulator.formats import (
@@ -71,8 +71,7 @@ class Formatted(VectorAccess):
         if self.access.store:
             wrong = wrong | self.components.cmp("ugt", form.count) | (
                 self.number.cmp("eq", FLOAT) & self.field(2).cmp("ult", 12))
-        with b.when(wrong):
-            fault(b, BAD_FORMAT, self.exec.count("cttz") & 63, (data | self.number.shl(4)).to("i64"), form.count)
+        fault_of_wave(b, BAD_FORMAT, self.exec, wrong, (data | self.number.shl(4)).to("i64"), form.count)
         assert isinstance(self.place, BufferPlace)
         self.place.size, self.place.formatted = self.field(SIZE_AT).to("i64"), True
 

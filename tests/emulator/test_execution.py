@@ -12,7 +12,7 @@ import pytest
 
 from flylab.emulator import Program
 from flylab.errors import DeviceError, UnknownInstruction
-from tests.emulator.toolchain import CHIPS, IDS, WAVES, assembly, element, kernel, program
+from tests.emulator.toolchain import CHIPS, IDS, WAVES, assembly, compile_for, element, kernel, program
 
 AXES = "\n".join(f"  %{what}{axis} = call i32 @llvm.amdgcn.work{kind}.id.{axis}()"
                  for what, kind in (("t", "item"), ("g", "group")) for axis in "xyz")
@@ -276,6 +276,19 @@ def test_a_trap_says_where() -> None:
     with pytest.raises(DeviceError, match=r"trapped \(code 2\)") as caught:
         Program.from_assembly(assembly(body)).launch(grid=2, block=128, args=[None])
     assert "block (0, 0, 0), thread (70, 0, 0)" in str(caught.value)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_debug_trap_and_status_bits_that_stay_go_on(chip: str) -> None:
+    """llvm.debugtrap does nothing where no debugger is; LLVM makes an s_trap 3 of it."""
+    ir = kernel("ptr %c", "  call void @llvm.debugtrap()\n" + element("%p", "i32", "%c")
+                + "  store i32 %t, ptr addrspace(1) %p", "declare void @llvm.debugtrap()")
+    text = compile_for(chip, ir)
+    assert "s_trap 3" in text
+    found = np.zeros(256, "i4")
+    Program.from_assembly(text.replace("s_trap 3", "s_trap 3\n  s_sethalt 0\n  s_setkill 2")).launch(
+        grid=1, block=256, args=[found])
+    assert np.array_equal(found, np.arange(256))
 
 
 def test_an_error_names_the_source_line(tmp_path: object) -> None:  # D09

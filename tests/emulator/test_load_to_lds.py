@@ -107,6 +107,15 @@ def test_bytes_are_extended_and_lanes_that_are_off_write_nothing() -> None:
     assert np.array_equal(got[64:], DATA[:64].astype("u2").view("i2").astype("i4").view("u4"))
 
 
+def test_only_the_active_lanes_must_fit() -> None:
+    """Lanes 0 to 7 and 9 write up to the last byte of 512; the lanes above would be beyond."""
+    got = by_hand("v_mov_b32 v2, 0", "s_movk_i32 m0, 256", "global_load_lds_dword v1, s[4:5]", "s_movk_i32 m0, 472",
+                  "s_movk_i32 exec_lo, 0x2ff", "s_mov_b32 exec_hi, 0", "global_load_lds_dword v1, s[4:5]")
+    wanted = DATA[:64].copy()
+    wanted[[*range(54, 62), 63]] = DATA[[*range(8), 9]]
+    assert np.array_equal(got[64:], wanted)
+
+
 def test_private_memory_to_lds() -> None:
     got = by_hand("v_add_u32 v2, 9, v0", "scratch_store_dword off, v2, off offset:4", "s_mov_b32 s12, 4",
                   "scratch_load_lds_dword off, s12", "v_mov_b32 v3, 4", "s_mov_b32 m0, 256",
@@ -117,6 +126,8 @@ def test_private_memory_to_lds() -> None:
 @pytest.mark.parametrize("line, error, message", [
     ("s_movk_i32 m0, 260\n  global_load_lds_dword v1, s[4:5]", OutOfBounds,
      r"an LDS access of 4 bytes at byte 512, the workgroup has 512 bytes.*\n.*thread \(63, 0, 0\)"),
+    ("s_mov_b32 m0, 0xffffff04\n  s_mov_b32 exec_lo, 0\n  s_brev_b32 exec_hi, 1\n  global_load_lds_dword v1, s[4:5]",
+     OutOfBounds, r"at byte 4294967296, the workgroup has 512 .*\n.*thread \(63, 0, 0\)"),
     ("s_movk_i32 m0, 2\n  global_load_lds_dword v1, s[4:5]", DeviceError, "byte 2 of LDS, which is no multiple of 4"),
     ("global_load_lds_dword v1, s[4:5] offset:-4", OutOfBounds, "at byte 4294967292, the workgroup has 512"),
     ("v_add_u32 v1, 0x1f04, v1\n  global_load_lds_dword v1, s[4:5]", OutOfBounds,

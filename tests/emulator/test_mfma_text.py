@@ -11,7 +11,7 @@ import pytest
 
 from flylab.emulator import Program
 from flylab.errors import UnknownInstruction
-from flylab.mfma import OLDER_NAMES, Mfma, mfma
+from flylab.mfma import INSTRUCTIONS, OLDER_NAMES, Mfma, mfma
 from tests.emulator.matrices import moderate, registers, result_matrix, values
 from tests.emulator.toolchain import CHIPS, assembly, program
 from tests.emulator.waves import names, run_waves
@@ -60,6 +60,42 @@ def test_a_result_over_its_sources(result: int) -> None:
     text = f"v_mfma_f32_16x16x16_f16 v[{result}:{result + 3}], v[2:3], v[16:17], 0"
     found = run_waves("gfx942", text, {"v2": a, "v16": b}, (f"v{result}", 4))
     assert np.allclose(result_matrix(HALF, found, "gfx942"), wanted, rtol=1e-4, atol=1e-4)
+
+
+SMALL = [(chip, row.name) for row in INSTRUCTIONS.values() for chip in row.chips
+         if row.result_registers == 4 and not row.sparse]
+
+
+def over_its_addend(row: Mfma, first: int) -> str:
+    """A text with C in v[64:67] and D from register `first` on."""
+    scales = ", v80, v81" * row.scaled
+    return (f"{row.name} {names('v', first, 4)}, {names('v', 0, row.a.registers)}, {names('v', 16, row.b.registers)}, "
+            f"v[64:67]{scales}")
+
+
+@pytest.mark.skipif(ASSEMBLER is None, reason="Debian's llvm-22 is not on PATH")
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_assembler_lets_a_small_result_overlap_its_addend(chip: str) -> None:
+    lines = [over_its_addend(mfma(name), 66) for known, name in SMALL if known == chip]
+    subprocess.run([str(ASSEMBLER), "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip}"], input="\n".join(lines),
+                   capture_output=True, text=True, check=True)
+    assert len(lines) > 10
+
+
+@pytest.mark.parametrize("chip, name", SMALL)
+def test_a_small_result_over_a_part_of_its_addend(chip: str, name: str) -> None:
+    """As into registers apart, which test_mfma_numbers holds against numpy."""
+    row = mfma(name)
+    codes = (moderate(kind, (2, row.blocks, *shape), chip, 7) for kind, shape in (
+        (row.a_type, (row.m, row.k)), (row.b_type, (row.n, row.k))))
+    sources = {"v0": registers(row.a, next(codes)), "v16": registers(row.b, next(codes)),
+               "v64": np.random.default_rng(9).integers(0x3F000000, 0x40000000, (2, 4, 64), "u4")}
+    if row.scaled:
+        sources |= {f"v{n}": np.full((1, 64), 0x7F7F7F7F, "u4") for n in (80, 81)}
+    apart, below, above = (run_waves(chip, over_its_addend(row, first), sources, (f"v{first}", 4))
+                           for first in (72, 62, 66))
+    assert np.array_equal(below, apart) and np.array_equal(above, apart)
+    assert not np.array_equal(apart, sources["v64"])
 
 
 def test_lanes_that_are_off_take_part() -> None:
@@ -124,7 +160,8 @@ REFUSED = [
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[8:9]", "it has 3 operands, and takes 4"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], s[4:5], v[8:9], v[0:3]", "a scalar register stands where"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[5:6], v[8:9], v[0:3]", "do not begin at an even number"),
-    ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[8:9], v[2:5]", "overlaps a part of its result"),
+    ("gfx942", "v_mfma_f32_32x32x8_f16 v[0:15], v[40:41], v[44:45], v[2:17]", "overlaps a part of its result"),
+    ("gfx950", "v_mfma_f64_16x16x4_f64 v[2:9], v[40:41], v[44:45], v[0:7]", "overlaps a part of its result"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[8:9], 0x12345", "no room for the constant"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[254:255], v[0:3]", "v255 is beyond the 128"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[8:9], v[0:3] cbsz:1", "it takes no cbsz"),

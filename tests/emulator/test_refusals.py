@@ -67,6 +67,8 @@ NUMBERS = [
     ("s_load_dword s4, s[0:1], 0x100000", "the offset 0x100000 is no number from"),
     ("s_load_dword s4, s[0:1], 1.5", "the offset 1.5 is no number"), ("s_trap x", "the trap x is no number"),
     ("v_bitop3_b32 v1, v2, v3, v4 bitop3:x", "the truth table x"), ("s_trap 256", "from 0 to 255"),
+    ("s_sethalt 1", "it halts the wave"), ("s_setkill 0x101", "it kills the wave"), ("s_sethalt", "and takes 1"),
+    ("s_setkill 65536", "from 0 to 65535"),
     ("v_bitop3_b32 v1, v2, v3, v4 bitop3:0x100", "no number from 0 to 255"),
     ("v_add_f32_sdwa v1, v2, v3 dst_sel:FOO", "the modifier 'dst_sel:FOO'"), ("s_branch", "takes the label"),
     ("v_pk_add_f16 v1, v2, v3 op_sel:[11]", "the modifier 'op_sel:[11]'"), ("s_branch a, b", "2 operands"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -196,6 +197,62 @@ def test_the_host_may_set_the_flag() -> None:
     thread.start()
     device.launch(grid=3, block=64, args=[found])
     thread.join()
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("clock", ["s_memtime", "s_memrealtime"])
+def test_a_wait_for_a_time_does_not_stand_still(threads: None, chip: str, clock: str) -> None:
+    """The registers are the same each time around, so only the clock tells; the other workgroups wait for this one."""
+    body = f"""
+  s_movk_i32 s3, 7
+  s_cmp_lg_u32 s2, 2
+  s_cbranch_scc1 .Lspin
+  {clock} s[6:7]
+.Llater:
+  {clock} s[10:11]
+  s_sub_u32 s10, s10, s6
+  s_lshr_b32 s10, s10, 24
+  s_cmp_eq_u32 s10, 0
+  s_mov_b64 s[10:11], 0
+  s_cbranch_scc1 .Llater
+  v_mov_b32_e32 v2, 7
+  global_store_dword v1, v2, s[4:5]
+{spin()}{END}"""
+    program = Program.from_assembly(assembly(START + body, chip))
+    report = program.launch(grid=3, block=64, args=[np.zeros(4, "i4")])
+    assert report.instructions > 1 << 24
+
+
+def test_a_clock_that_was_read_before_does_not_hide_a_standstill() -> None:
+    with pytest.raises(DeviceError, match="stands still"):
+        launch(f"  s_memtime s[6:7]\n  s_movk_i32 s3, 7\n{spin()}{END}", "gfx942", grid=3)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_of_a_fork_does_not_wait_for_launches_of_the_parent() -> None:
+    """A thread launches while the process forks; in the child, where it is not, a standstill is found all the same."""
+    counting = assembly(f"{START}.L0:\n  s_add_u32 s9, s9, 1\n  s_branch .L0\n{END}")
+    spinning = assembly(f".L0:\n  s_branch .L0\n{END}")
+    script = textwrap.dedent(f"""
+        import os, signal, threading, time, numpy
+        from flylab.emulator import Program, run
+        busy, still = (Program.from_assembly(text) for text in ({counting!r}, {spinning!r}))
+        still.load("k")
+        arguments = dict(grid=2, block=64, args=[numpy.zeros(4, "i4")])
+        threading.Thread(target=busy.launch, kwargs=arguments, daemon=True).start()
+        while not run._running:
+            time.sleep(0.01)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            try:
+                still.launch(**arguments)
+            except Exception as error:
+                os._exit("stands still" in str(error))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    """)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "1\n", done.stderr
 
 
 def test_two_launches_may_wait_for_each_other() -> None:
