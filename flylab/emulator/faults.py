@@ -149,8 +149,10 @@ def _outside(kernel: IsaKernel, address: int, size: int, instruction: Instructio
     if _distance(nearest, address, size) >= FAR:
         return (f"{access} is far from all memory that the kernel was given: {how} of '{nearest.name}', the nearest",
                 "look at how the address comes about: an offset too large, negative, or of no pointer at all")
-    return (f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)",
-            "launch no more threads than there is data, or " + OUTSIDE_HINTS[instruction.source is not None])
+    hint = "launch no more threads than there is data, or " + OUTSIDE_HINTS[instruction.source is not None]
+    if nearest in own:
+        hint = "look at the offset; what a launch adds has the size that the descriptor or the section gives it"
+    return f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)", hint
 
 
 def _beyond(buffer: Buffer, address: int, size: int) -> str:

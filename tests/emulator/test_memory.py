@@ -142,6 +142,7 @@ def test_wild_addresses_are_told_by_the_arguments() -> None:
     beside = SCALAR.format("s_load_dword s8, s[0:1], 0x200")
     text = fails(Program.from_assembly(assembly(beside)), grid=1, block=64, args=[np.zeros(64, "i4")])
     assert "bytes after the end of 'the kernel arguments'" in text or "'the dispatch packet'" in text
+    assert "hint: look at the offset" in text
     text = fails(Program.from_assembly(assembly(wild, arguments=0)), grid=1, block=64, args=[])
     assert "no memory" in text
     store = SCALAR.format("v_mov_b32_e32 v2, 0\n  global_store_dword v2, v2, s[0:1]")
