@@ -38,13 +38,6 @@ from flylab.emulator.state import (
 
 Decode = Callable[[Decoder, Instruction], Coded]
 
-# Instructions that steer time, caches or debuggers: no result depends on them here, since every instruction is complete
-# before the next begins.
-NO_EFFECT = (
-    "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
-    "s_dcache_wb_vol", "s_dcache_discard", "s_dcache_discard_x2", "s_atc_probe", "s_atc_probe_buffer",
-    "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
-    "buffer_inv", "v_nop", "v_clrexcp", "ds_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
     "s_branch": None,
@@ -56,7 +49,8 @@ CONDITIONS = {
 NEVER_TAKEN = tuple(f"s_cbranch_cdbg{which}" for which in ("sys", "user", "sys_or_user", "sys_and_user"))
 
 
-def _no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
+def no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
+    """An instruction that changes nothing."""
     return Coded("nothing", _write_nothing)
 
 
@@ -67,10 +61,16 @@ def _write_nothing(name: str) -> str:
 
 
 def _end(decoder: Decoder, instruction: Instruction) -> Coded:
+    if len(words := (*instruction.operands, *instruction.modifiers)) > 1:
+        raise OperandError(f"it takes one number at most, and has {len(words)} operands")
+    for text in words:
+        bounded(text, 0, (1 << 16) - 1, "its operand")
     return Coded("end", partial(_write_leaving, status=END))
 
 
 def _barrier(decoder: Decoder, instruction: Instruction) -> Coded:
+    if instruction.operands or instruction.modifiers:
+        raise OperandError("it takes no operands")
     return Coded("barrier", partial(_write_leaving, status=BARRIER))
 
 
@@ -115,7 +115,7 @@ def _jump(decoder: Decoder, instruction: Instruction) -> Coded:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes the label of its target")
     distance = decoder.target(instruction.operands[0], instruction)
     if instruction.mnemonic in NEVER_TAKEN:
-        return _no_effect(decoder, instruction)
+        return no_effect(decoder, instruction)
     coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
     coded.slot(distance)
     return coded
@@ -157,7 +157,7 @@ def _send(decoder: Decoder, instruction: Instruction) -> Coded:
     if (*instruction.operands, *instruction.modifiers) not in (("sendmsg(MSG_INTERRUPT)",), ("1",), ("0x1",)):
         raise OperandError("of the messages the software device takes MSG_INTERRUPT only; the others are for graphics "
                            "and trap handlers")
-    return _no_effect(decoder, instruction)
+    return no_effect(decoder, instruction)
 
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -238,7 +238,7 @@ def _write_write_lane(name: str, kind: str, lane_kind: str) -> str:
 
 
 DECODERS: dict[str, Decode] = {
-    **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
+    **dict.fromkeys(CONDITIONS, _jump),
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,
     "s_setreg_imm32_b32": _setreg, "s_setreg_b32": _setreg,
     **dict.fromkeys(NEVER_TAKEN, _jump), "s_sendmsg": _send,

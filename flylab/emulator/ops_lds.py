@@ -78,7 +78,8 @@ def _transposing(bits: int, registers: int, decoder: Decoder, instruction: Instr
     coded = Coded(f"lds transpose {bits}", lambda name: Transpose(bits, registers).text(name))
     coded.slot(decoder.registers.offset(address, 1, VECTOR))
     coded.slot(offset)
-    coded.slot(decoder.registers.offset(result, registers, VECTOR))
+    # The one access whose registers may begin at an odd one. Source: LLVM 22's assembler.
+    coded.slot(decoder.registers.offset(result, registers, VECTOR, aligned=registers != 3))
     return coded
 
 

@@ -44,7 +44,7 @@ CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
 _OFFSET = re.compile(r"offset:(.*)")
 # What the encodings hold of a constant offset, lowest and highest.
 OFFSETS = {"global": (-4096, 4095), "flat": (0, 4095), "buffer": (0, 4095), "private": (-4096, 4095),
-           "scalar": (-(1 << 20), (1 << 20) - 1), "lds": (0, 65535)}
+           "scalar": (-(1 << 20), (1 << 20) - 1), "scalar buffer": (0, (1 << 20) - 1), "lds": (0, 65535)}
 
 Decode = Callable[[Decoder, Instruction], Coded]
 # What a record's slots hold, by their numbers.
@@ -54,7 +54,9 @@ Fields = dict[int, int]
 def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = frozenset()) -> tuple[int, set[str]]:
     """The constant offset, and those of `flags` that are there."""
     offset, found = 0, set()
-    for word in instruction.modifiers:
+    for n, word in enumerate(instruction.modifiers):
+        if word in instruction.modifiers[:n]:
+            raise OperandError(f"the modifier '{word}' stands twice")
         if match := _OFFSET.fullmatch(word):
             offset = bounded(match[1], *OFFSETS[space], "the offset")
         elif word in flags:
