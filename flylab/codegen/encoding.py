@@ -15,9 +15,10 @@ EIGHT_BYTE_SCALAR = ("s_load_", "s_buffer_load_", "s_scratch_load_", "s_store_",
                      "s_dcache_", "s_memtime", "s_memrealtime", "s_atc_probe", "s_atomic_", "s_buffer_atomic_",
                      "s_setreg_imm32_b32")
 NO_LITERAL_SCALAR = ("s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_", "s_getreg_", "s_setreg_", "s_call_",
-                     "s_nop", "s_endpgm", "s_branch", "s_cbranch_", "s_barrier", "s_setkill", "s_waitcnt", "s_sethalt",
-                     "s_sleep", "s_setprio", "s_sendmsg", "s_trap", "s_icache_", "s_incperflevel", "s_decperflevel",
-                     "s_ttracedata", "s_set_gpr_idx_off", "s_set_gpr_idx_mode", "s_wakeup", "s_endpgm_saved")
+                     "s_nop", "s_endpgm", "s_branch", "s_cbranch_", "s_barrier", "s_setkill", "s_waitcnt",
+                     "s_sethalt", "s_sleep", "s_setprio", "s_sendmsg", "s_trap", "s_icache_", "s_incperflevel",
+                     "s_decperflevel", "s_ttracedata", "s_set_gpr_idx_off", "s_set_gpr_idx_on", "s_set_gpr_idx_mode",
+                     "s_wakeup", "s_endpgm_saved")
 LITERAL_IN_VECTOR = ("v_fmamk_", "v_fmaak_", "v_madmk_", "v_madak_")
 # The vector instructions with one or two sources that have a DPP encoding.
 DPP = frozenset(f"v_{name}" for name in """
@@ -43,7 +44,7 @@ SUFFIXES = ("_e32", "_e64", "_sdwa", "_dpp")
 _DPP_WORD = re.compile(r"(quad_perm|row_\w+|wave_\w+|bank_mask|bound_ctrl)\b")
 _SDWA_WORD = re.compile(r"(dst_sel|dst_unused|src[01]_sel):")
 _WRAPPED = re.compile(r"-|\||neg\(|abs\(|sext\(")
-_VECTOR_REGISTER = re.compile(r"v(\d+|\[.*\])")
+_AFTER_V, _WRAPS = frozenset("0123456789["), frozenset("-|nas")
 INLINE_FLOATS = {0.0, 0.5, 1.0, 2.0, 4.0}
 # LLVM prints 0.15915494 or, for doubles, 0.15915494309189532.
 INV_TWO_PI = 1 / (2 * math.pi)
@@ -157,7 +158,6 @@ def has_long(name: str) -> bool:
     return name not in _ALWAYS_SHORT
 
 
-@lru_cache(maxsize=8192)
 def encoding_of(mnemonic: str, operands: tuple[str, ...], modifiers: tuple[str, ...] = ()) -> str:
     """Which encoding a vector instruction has, as the suffix that names it; "" for any other instruction.
 
@@ -203,8 +203,9 @@ def literal_place(name: str) -> int:
 def is_short(name: str, operands: tuple[str, ...]) -> bool:
     """True where the short encoding has room for the operands: a source of any sort, then a vector register."""
     sources = short_sources(name, operands)
-    return sources is not None and all(map(_VECTOR_REGISTER.fullmatch, sources[1:])) and not any(
-        _WRAPPED.match(text) and number(text) is None for text in sources)
+    return sources is not None and all(
+        text[:1] == "v" and text[1:2] in _AFTER_V for text in sources[1:]) and not any(
+        text[:1] in _WRAPS and _WRAPPED.match(text) and number(text) is None for text in sources)
 
 
 def size_of(mnemonic: str, operands: tuple[str, ...], modifiers: tuple[str, ...] = ()) -> int:

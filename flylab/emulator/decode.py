@@ -13,7 +13,7 @@ from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.chips import chips_with, lacking
 from flylab.emulator.compute import Form, Source
-from flylab.emulator.encodings import HAS_OP_SEL, SIGNED_BITS, check_encoding, check_sources
+from flylab.emulator.encodings import HAS_OP_SEL, SIGNED_BITS, check_form
 from flylab.emulator.float_mode import Mode
 from flylab.emulator.gpr_index import index_states, is_indexed
 from flylab.emulator.lanes import is_control, lanes_of, sources_of
@@ -118,6 +118,12 @@ class Registers:
             raise OperandError("it takes no source modifier there")
         return self.source(operand, registers, *files, aligned=aligned)
 
+    def address(self, operand: Operand, registers: int) -> int:
+        """As `offset`, for the vector registers of an address, which accumulators cannot be."""
+        if operand.accumulator:
+            raise OperandError(f"an address is in v0, v1 ... and not in a{operand.index}")
+        return self.offset(operand, registers, VECTOR)
+
     def source(self, operand: Operand, registers: int, *files: str, aligned: bool = True) -> int:
         """As `offset`, where the register may have source modifiers."""
         if operand.kind not in files:
@@ -176,8 +182,7 @@ def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Co
         try:
             if kernel.target.arch not in (chips := chips_with(name)):
                 raise OperandError(lacking(kernel.target.arch, chips))
-            check_encoding(name, instruction)
-            check_sources(instruction, table.get(name))
+            check_form(name, instruction, table.get(name))
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
@@ -342,11 +347,9 @@ class Modifiers:
 
         Words that are not the text's own may pick parts of registers in any encoding.
         """
-        encoding = encoding_of(instruction.mnemonic, instruction.operands, instruction.modifiers)
-        if not self.words and encoding != "_dpp":
+        if not self.words and not instruction.mnemonic.endswith("_dpp"):
             return
-        if row.family == SCALAR_FAMILY:
-            raise OperandError(f"the modifier '{self.words[0]}' is none of a scalar instruction")
+        encoding = encoding_of(instruction.mnemonic, instruction.operands, instruction.modifiers)
         dpp, packed = encoding == "_dpp", row.family in (PACKED_FAMILY, MIXED_FAMILY)
         if dpp and not self.control:
             raise OperandError("it names no lanes, as row_shr:1 would")

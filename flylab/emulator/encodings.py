@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import lru_cache
 
 from flylab.codegen.encoding import (
     DPP,
+    EIGHT_BYTE_SCALAR,
     LITERAL_IN_VECTOR,
     encoding_of,
     has_long,
@@ -32,9 +34,9 @@ from flylab.emulator.table import Row
 # and no DPP.
 _NO_SDWA = re.compile(r"v_dot\w+|v_f?mac_f(16|32)|v_cmp\w*64|\w*[fb]64\w*")
 
-_TAKES_ACCUMULATORS = re.compile(r"v_(accvgpr|mfma|smfmac)_")
-# Which operand of these is an accumulator register.
-_ACCUMULATOR_AT = {"v_accvgpr_read_b32": 1, "v_accvgpr_write_b32": 0}
+_TAKE_ACCUMULATORS = ("v_accvgpr_", "v_mfma_", "v_smfmac_")
+# Which operands of these are accumulator registers.
+_ACCUMULATORS_AT = {"v_accvgpr_read_b32": (1,), "v_accvgpr_write_b32": (0,), "v_accvgpr_mov_b32": (0, 1)}
 # The scalar instructions whose encoding holds a number of 16 bits.
 _WITH_NUMBER = ("s_movk_", "s_cmovk_", "s_cmpk_", "s_addk_", "s_mulk_")
 # The instructions beside packed and mixed ones whose long encoding picks halves of registers by op_sel.
@@ -66,61 +68,89 @@ def has_sdwa(name: str) -> bool:
     return (name in DPP or name.startswith("v_cmp")) and not _NO_SDWA.fullmatch(name)
 
 
-def check_encoding(name: str, instruction: Instruction) -> None:
-    """Raises `OperandError` where an instruction lacks the encoding that its text asks for, or that has no room for it.
+@lru_cache(maxsize=4096)
+def _lacks(name: str, encoding: str) -> bool:
+    """True where an instruction has no such encoding; of others than vector instructions no text names one."""
+    if not name.startswith("v_"):
+        return bool(encoding)
+    has = {"_dpp": has_dpp, "_sdwa": has_sdwa, "_e32": has_short, "_e64": has_long}[encoding](name)
+    return not has and not (encoding == "_e32" and name in _LANE_NAMES)
 
-    `name` is its mnemonic without a suffix.
+
+def check_form(name: str, instruction: Instruction, row: Row | None) -> None:
+    """Raises `OperandError` where no encoding of an instruction has room for what its text says.
+
+    `name` is its mnemonic without a suffix, `row` its row of the operation table, where it has one.
     """
-    suffix = instruction.mnemonic[len(name):]
-    encoding = encoding_of(instruction.mnemonic, instruction.operands, instruction.modifiers)
+    mnemonic, modifiers = instruction.mnemonic, instruction.modifiers
     vector = name.startswith("v_")
-    has = {"_dpp": has_dpp, "_sdwa": has_sdwa, "_e32": lambda n: has_short(n) or n in _LANE_NAMES, "_e64": has_long}
-    if encoding and not has[encoding](name) or not vector and suffix:
-        raise OperandError(f"{name} has no {(encoding or suffix)[1:].upper()} encoding")
+    encoding = encoding_of(mnemonic, instruction.operands, modifiers) if vector else mnemonic[len(name):]
+    if _lacks(name, encoding):
+        raise OperandError(f"{name} has no {encoding[1:].upper()} encoding")
+    if len(modifiers) > 1:
+        words = [word.partition(":")[0] for word in modifiers if "(" not in word]
+        if len(set(words)) < len(words):
+            raise OperandError(f"a modifier stands twice in '{' '.join(modifiers)[:80]}'")
+    if vector:
+        _check_vector(name, encoding, instruction)
+        _check_sources(name, encoding, instruction, row)
+    elif name.startswith("s_"):
+        _check_scalar(name, instruction, row)
+
+
+def _check_scalar(name: str, instruction: Instruction, row: Row | None) -> None:
+    if instruction.modifiers and not name.startswith((*EIGHT_BYTE_SCALAR, "s_waitcnt")):
+        for word in instruction.modifiers:
+            if "(" not in word:
+                raise OperandError(f"the modifier '{word}' is none of a scalar instruction")
+    if row is None:
+        return
+    literals = sorted({text for text in instruction.operands if is_literal(text, operand_type(name))})
+    if len(literals) > 1:
+        raise OperandError(f"it has room for one constant of 32 bits, and not for {' and '.join(literals)}")
+    if name.startswith(_WITH_NUMBER) and len(instruction.operands) == 2 and (
+            parse_operand(instruction.operands[0]).kind == CONSTANT or integer(instruction.operands[1]) is None):
+        raise OperandError("it takes a scalar register and a whole number")
+
+
+def _check_vector(name: str, encoding: str, instruction: Instruction) -> None:
+    """What a short encoding, and one that moves lanes, has room for."""
     if encoding == "_e32" and name not in _LANE_NAMES:
         if instruction.modifiers:
             raise OperandError(f"its encoding of 4 bytes has no room for '{instruction.modifiers[0]}'")
         if not is_short(name, instruction.operands):
             raise OperandError("its encoding of 4 bytes takes a register or constant without modifiers as its first "
                                "source, a vector register as its second, and VCC where it takes a mask")
-    if encoding != "_sdwa" and any(text.startswith("sext(") for text in instruction.operands):
-        raise OperandError("only an instruction with the suffix _sdwa extends signs by sext()")
     if encoding == "_dpp":
         sources = short_sources(name, instruction.operands)
         if sources is None or not all(parse_operand(text).kind == VECTOR for text in sources):
             raise OperandError("DPP moves the lanes of a vector register only")
 
 
-def check_sources(instruction: Instruction, row: Row | None) -> None:
-    """Raises `OperandError` where an instruction reads more scalar registers and constants than it has room for.
+def _check_sources(name: str, encoding: str, instruction: Instruction, row: Row | None) -> None:
+    """A vector instruction reads one scalar register or one constant of 32 bits, which may stand twice.
 
-    A vector instruction reads one scalar register or one constant of 32 bits, a scalar one a single such constant.
-    `row` is its row of the operation table, where it has one.
-    Source: CDNA3 ISA, "Scalar inputs" of vector instructions; the same register or constant may stand twice.
+    Source: CDNA3 ISA, "Scalar inputs" of vector instructions.
     """
-    type_ = operand_type(instruction.mnemonic)
-    if not instruction.mnemonic.startswith("v_"):
-        if row is not None and len(literals := sorted({o for o in instruction.operands if is_literal(o, type_)})) > 1:
-            raise OperandError(f"it has room for one constant of 32 bits, and not for {' and '.join(literals)}")
-        if instruction.mnemonic.startswith(_WITH_NUMBER) and len(instruction.operands) == 2 and (
-                parse_operand(instruction.operands[0]).kind == CONSTANT or integer(instruction.operands[1]) is None):
-            raise OperandError("it takes a scalar register and a whole number")
-        return
-    encoding = encoding_of(instruction.mnemonic, instruction.operands, instruction.modifiers)
     found = dict.fromkeys(("vcc",) if row is not None and ".vcc" in row.sources else ())
-    in_opcode = literal_place(instruction.mnemonic) * instruction.mnemonic.startswith(LITERAL_IN_VECTOR)
+    in_opcode = literal_place(name) if name.startswith(LITERAL_IN_VECTOR) else 0
+    accumulators, results = _ACCUMULATORS_AT.get(name, ()), 1 if row is None else len(row.named_results)
     for n, text in enumerate(instruction.operands):
         operand = parse_operand(text)
-        if operand.accumulator and not _TAKES_ACCUMULATORS.match(instruction.mnemonic):
+        if operand.accumulator and not name.startswith(_TAKE_ACCUMULATORS):
             raise OperandError(f"of vector instructions only those of matrices and v_accvgpr_* take {text}")
-        if operand.kind == VECTOR and _ACCUMULATOR_AT.get(instruction.mnemonic) == n and not operand.accumulator:
+        if n in accumulators and not operand.accumulator:
             raise OperandError(f"an accumulator register such as a0 is needed where it names {text}")
-        if n < (1 if row is None else len(row.named_results)):
+        if operand.sign_extend and encoding != "_sdwa":
+            raise OperandError("only an instruction with the suffix _sdwa extends signs by sext()")
+        if n == in_opcode > 0 and operand.kind != CONSTANT:
+            raise OperandError(f"a constant is needed where it names {text}")
+        if n < results:
             continue
-        if operand.kind == SCALAR and not (n == 2 and text == "m0" and instruction.mnemonic == "v_writelane_b32"):
+        if operand.kind == SCALAR and not (n == 2 and text == "m0" and name == "v_writelane_b32"):
             found[_BARE.sub("", text)] = None
-        elif operand.kind == CONSTANT and (is_literal(text, type_) or n == in_opcode):
-            if encoding != "_e32" and not _is_high_half(instruction.mnemonic, text):
+        elif operand.kind == CONSTANT and (is_literal(text, operand_type(name)) or n == in_opcode):
+            if encoding != "_e32" and not _is_high_half(name, text):
                 raise OperandError(f"its encoding has no room for the constant {text[:60]}")
             found[text[:60]] = None
     if len(found) > 1:

@@ -49,7 +49,7 @@ def _dot(row: Row, decoder: Decoder, instruction: Instruction) -> Coded:
     words.check(row, instruction)
     adds = row.sources[-1] == "f32"
     if any(lists.values()) and not adds:
-        raise OperandError("only the sources of three can be negated")
+        raise OperandError("only those of three can be negated")
     negative = {name: [*lists.get(name, ()), False, False, False] for name in ("neg_lo", "neg_hi")}
     result, *operands = operands_of(instruction, 3 + adds)
     slots = Slots()

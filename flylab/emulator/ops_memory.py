@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction
 from flylab.emulator.access import (
     ADDRESS,
@@ -54,9 +55,7 @@ Fields = dict[int, int]
 def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = frozenset()) -> tuple[int, set[str]]:
     """The constant offset, and those of `flags` that are there."""
     offset, found = 0, set()
-    for n, word in enumerate(instruction.modifiers):
-        if word in instruction.modifiers[:n]:
-            raise OperandError(f"the modifier '{word}' stands twice")
+    for word in instruction.modifiers:
         if match := _OFFSET.fullmatch(word):
             offset = bounded(match[1], *OFFSETS[space], "the offset")
         elif word in flags:
@@ -88,11 +87,11 @@ def global_place(space: str, shape: Access, registers: Registers, address: Opera
                  base: Operand | None) -> tuple[Access, Fields]:
     """The address of global_* and flat_*: a vector pair, or a scalar base (which is not `off`) and a vector offset."""
     if space == "flat":
-        fields = {ADDRESS: registers.offset(address, 2, VECTOR)} | private_fields(registers)
+        fields = {ADDRESS: registers.address(address, 2)} | private_fields(registers)
         return replace(shape, place="flat"), fields
     if base is None or base.kind == OFF:
-        return replace(shape, place="pair"), {ADDRESS: registers.offset(address, 2, VECTOR)}
-    return replace(shape, place="base"), {ADDRESS: registers.offset(address, 1, VECTOR),
+        return replace(shape, place="pair"), {ADDRESS: registers.address(address, 2)}
+    return replace(shape, place="base"), {ADDRESS: registers.address(address, 1),
                                           BASE: registers.offset(base, 2, SCALAR, OFF)}
 
 
@@ -101,7 +100,7 @@ def private_place(shape: Access, registers: Registers, address: Operand, scalar:
     kind, vector = "k" if scalar.kind == OFF else "s", address.kind != OFF
     fields = private_fields(registers)
     if vector:
-        fields[ADDRESS] = registers.offset(address, 1, VECTOR)
+        fields[ADDRESS] = registers.address(address, 1)
     if kind == "s":
         fields[SCALAR_OFFSET] = registers.offset(scalar, 1, SCALAR, OFF)
     return replace(shape, place="private", offset_kind=kind, vector_offset=vector), fields
@@ -117,9 +116,12 @@ def buffer_place(shape: Access, registers: Registers, address: Operand | None, d
     count = index + offset
     if bool(count) == (address is None or address.kind == OFF):
         raise OperandError("its vector address does not go together with 'offen' and 'idxen'")
+    if scalar.kind == CONSTANT and not is_inline(scalar.value):
+        raise OperandError(f"its scalar offset is a register or one of the constants from -16 to 64, and not "
+                           f"{scalar.value}")
     fields = {BASE: registers.offset(descriptor, 4, SCALAR), SCALAR_OFFSET: registers.scalar(scalar)}
     if count and address:
-        fields[ADDRESS] = registers.offset(address, count, VECTOR)
+        fields[ADDRESS] = registers.address(address, count)
     kind = "k" if scalar.kind == CONSTANT else "s"
     return replace(shape, place="buffer", offset_kind=kind, vector_offset=offset, index=index), fields
 
