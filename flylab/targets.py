@@ -64,6 +64,6 @@ def target(arch: str | Target) -> Target:
         return arch
     try:
         return TARGETS[arch]
-    except KeyError:
+    except (KeyError, TypeError):
         known = ", ".join(f"{t.arch} ({t.products[0]})" for t in TARGETS.values())
         raise FlylabError(f"unknown chip {arch!r}", hint=f"flylab knows {known}") from None

@@ -17,8 +17,8 @@ _TOKEN = re.compile(r"\s*(?:(0[xXbB]\w+|\d\w*)|'(\\?.)'|([A-Za-z_.$][\w.$]*(?:@[
 _PRECEDENCE = {"||": 1, "&&": 2, "==": 3, "!=": 3, "<>": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "+": 4, "-": 4,
                "|": 5, "^": 5, "&": 5, "!": 5, "*": 6, "/": 6, "%": 6, "<<": 6, ">>": 6}
 _MASK = (1 << 64) - 1
-# Brackets within brackets: far more than anyone writes, and less than Python's stack.
-_DEPTH = 100
+# Brackets within brackets, and operators in all: far more than anyone writes, and less than Python's stack.
+_DEPTH, _MOST_OPERATORS = 100, 300
 
 
 class BadExpression(Exception):
@@ -87,7 +87,7 @@ class _Parser:
     """Reads tokens by rising precedence."""
 
     def __init__(self, text: str, tokens: list[re.Match[str]]):
-        self.text, self.tokens, self.at = text, tokens, 0
+        self.text, self.tokens, self.at, self.operators = text, tokens, 0, 0
 
     def bad(self) -> BadExpression:
         return BadExpression(f"'{self.text[:60]}' is no expression")
@@ -100,6 +100,9 @@ class _Parser:
         while (precedence := _PRECEDENCE.get(self.operator(), 0)) >= least:
             name = self.operator()
             self.at += 1
+            self.operators += 1
+            if self.operators > _MOST_OPERATORS:
+                raise BadExpression(f"'{self.text[:60]}' has more than {_MOST_OPERATORS} operators")
             left = Node("operator", name, parts=(left, self.binary(precedence + 1, depth + 1)))
         return left
 

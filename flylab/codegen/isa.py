@@ -79,7 +79,7 @@ class IsaKernel:
     def size(self) -> int:
         """Bytes of code."""
         last = self.instructions[-1]
-        return last.address + size_of(last.mnemonic, last.operands)
+        return last.address + size_of(last.mnemonic, last.operands, last.modifiers)
 
     @property
     def vector_registers(self) -> int:
@@ -131,10 +131,17 @@ class Isa:
         Raises `CompileError` where it names no chip or no kernel, where a kernel has no body, and, with the line's
         number, for what cannot be read.
         """
+        if not isinstance(text, str):
+            raise CompileError(f"assembly is text, and this is a {type(text).__name__}")
+        text = text.removeprefix("\ufeff")
         reader = Reader(text)
         notes = read_metadata(reader.metadata)
-        found = _TARGET.search(text) or _TARGET_NAME.search(notes.take("amdhsa.target", str, ""))
-        name = found[1] if found else chip
+        named = [*_TARGET.findall(text), *_TARGET_NAME.findall(notes.take("amdhsa.target", str, ""))]
+        names = dict.fromkeys(named if chip is None else [*named, target(chip).arch])
+        if len(names) > 1:
+            raise CompileError(f"this assembly is for one chip, and {' and '.join(map(str, names))} are named",
+                               hint="compile it for the chip that is to run it")
+        name = next(iter(names), None)
         if name is None:
             raise CompileError("this assembly names no chip",
                                hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')

@@ -46,7 +46,7 @@ class Function:
     def size(self) -> int:
         """Bytes of code."""
         last = self.instructions[-1]
-        return last.address + size_of(last.mnemonic, last.operands)
+        return last.address + size_of(last.mnemonic, last.operands, last.modifiers)
 
 
 LABEL, END, BYTES = "label", "end", "bytes"

@@ -177,7 +177,8 @@ class Statements:
         elif word == ".exitm":
             self._leave_macro(statement)
         elif word == ".purgem":
-            self.macros.pop(rest, None)
+            if self.macros.pop(rest, None) is None:
+                raise statement.error(f"there is no macro {rest}")
         elif word in (".error", ".err"):
             raise statement.error(f"the assembly says: {rest or word}")
         elif word in (".endr", ".endm", ".endmacro"):
@@ -252,8 +253,8 @@ class Statements:
             bare, _, kind = parameter.strip().partition(":")
             takes_rest = kind == "vararg"
             parameters.append((bare, None if kind == "req" else unquoted(default.strip())))
-        if not name:
-            raise statement.error("a macro needs a name")
+        if not name or name in self.macros:
+            raise statement.error(f"the macro {name} is defined twice" if name else "a macro needs a name")
         self.macros[name] = _Macro(tuple(parameters), takes_rest, lines)
 
     def _expand(self, statement: Statement, name: str, rest: str) -> None:

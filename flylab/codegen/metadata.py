@@ -1,7 +1,7 @@
 """The code object metadata of AMDGPU assembly: the block of YAML between `.amdgpu_metadata` and its end.
 
-LLVM writes it in one fixed form (block mappings and block sequences of plain scalars), which is all that is read here;
-that spares a dependency on a YAML package.
+LLVM writes block mappings and block sequences of plain scalars; people write `{...}` and `[...]` too. That is all that
+is read here, and spares a dependency on a YAML package.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ T = TypeVar("T")
 _DEPTH, _MOST = 16, 1 << 30
 _SORTS = {int: f"a number from 0 to {_MOST}", str: "a word", list: "a list"}
 _KEY = re.compile(r"\S+:(\s|$)")
+# What lists and mappings in brackets are made of: strings, brackets, commas, colons, and plain words.
+_TOKEN = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'[^']*'|[\[\]{},]|:(?=\s|$)|[^\s\[\]{},:'"](?:[^\[\]{},:]|:(?=\S))*)""")
 
 
 class Entry(dict[str, Any]):
@@ -64,7 +66,7 @@ def read_metadata(lines: Iterable[tuple[int, str]]) -> Entry:
     Raises `CompileError` for a form that LLVM does not write.
     """
     kept = [(number, len(line) - len(line.lstrip()), line.strip()) for number, line in lines]
-    kept = [line for line in kept if line[2] and line[2] not in ("---", "...")]
+    kept = [line for line in kept if line[2] and line[2] not in ("---", "...") and line[2][0] != "#"]
     if not kept:
         return Entry()
     value, end = _block(kept, 0, 0)
@@ -89,6 +91,8 @@ def _block(lines: list[tuple[int, int, str]], at: int, depth: int) -> tuple[Any,
             item, at = _block(lines, at, depth + 1)
             items.append(item)
         return items, at
+    if text[0] in "[{":
+        return _flow(lines, at, text)
     if not _KEY.match(text):
         return _scalar(text), at + 1
     mapping = Entry()
@@ -96,7 +100,9 @@ def _block(lines: list[tuple[int, int, str]], at: int, depth: int) -> tuple[Any,
     while at < len(lines) and lines[at][1] == indent and _KEY.match(lines[at][2]):
         key, _, value = lines[at][2].partition(":")
         at += 1
-        if value.strip():
+        if value.strip()[:1] in ("[", "{"):
+            mapping[key], at = _flow(lines, at - 1, value)
+        elif value.strip():
             mapping[key] = _scalar(value.strip())
         elif at < len(lines) and (lines[at][1] > indent or lines[at][2].startswith("- ") and lines[at][1] == indent):
             mapping[key], at = _block(lines, at, depth + 1)
@@ -105,11 +111,52 @@ def _block(lines: list[tuple[int, int, str]], at: int, depth: int) -> tuple[Any,
     return mapping, at
 
 
+def _flow(lines: list[tuple[int, int, str]], at: int, text: str) -> tuple[Any, int]:
+    """The list or mapping in brackets that begins with `text` on line `at`, and the line after it."""
+    first = at
+    tokens = _TOKEN.findall(text)
+    while sum((token in "[{") - (token in "]}") for token in tokens) > 0 and at + 1 < len(lines):
+        at += 1
+        tokens += _TOKEN.findall(lines[at][2])
+    try:
+        value = _flow_value(tokens, lines[first][0], 0)
+    except (IndexError, ValueError):
+        raise _unknown(lines[first]) from None
+    left = [_TOKEN.sub("", part) for part in (text, *(line[2] for line in lines[first + 1:at + 1]))]
+    if tokens or "".join(left).strip():
+        raise _unknown(lines[first])
+    return value, at + 1
+
+
+def _flow_value(tokens: list[str], number: int, depth: int) -> Any:
+    """Takes a value from the tokens. Raises `IndexError` or `ValueError` where they are none."""
+    token = tokens.pop(0)
+    if token not in ("[", "{"):
+        if token in "]},:":
+            raise ValueError(token)
+        return _scalar(token.strip())
+    if depth > _DEPTH:
+        raise ValueError("too deep")
+    items: list[Any] = []
+    mapping = Entry()
+    mapping.line = number
+    while tokens[0] not in ("]", "}"):
+        item = _flow_value(tokens, number, depth + 1)
+        if token == "{":
+            if not isinstance(item, str) or tokens.pop(0) != ":":
+                raise ValueError(item)
+            mapping[item] = _flow_value(tokens, number, depth + 1)
+        items.append(item)
+        if tokens[0] == ",":
+            tokens.pop(0)
+    if tokens.pop(0) != {"[": "]", "{": "}"}[token]:
+        raise ValueError(token)
+    return items if token == "[" else mapping
+
+
 def _scalar(text: str) -> Any:
     if text[0] in "'\"":
         return text[1:-1]
-    if text == "[]":
-        return []
     if text in ("true", "false"):
         return text == "true"
     return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text

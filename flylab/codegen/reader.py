@@ -13,9 +13,11 @@ from flylab.codegen.operand_text import fields, is_simple, is_symbolic, settled,
 from flylab.codegen.sections import Section
 from flylab.codegen.strings import files_of
 from flylab.codegen.symbols import LDS, Place, Symbols
+from flylab.errors import CompileError
 
 _LOC = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
 _ASSIGNMENT = re.compile(r'([\w.$@]+|"[^"]*")\s*==?\s*(?!=)(.*)')
+_NAME = re.compile(r"[A-Za-z_.$@][^\s,]*")
 _SECTION = re.compile(r'("[^"]*"|[^\s,]+)\s*(?:,\s*"([^"]*)")?')
 # Directives that change nothing which is read here.
 _NOTHING = {".amdgcn_target", ".amdhsa_code_object_version", ".globl", ".global", ".hidden", ".protected", ".internal",
@@ -28,8 +30,24 @@ KERNARG_BYTES = 1 << 20
 _LIMITS = (("next_free_vgpr", 0, 512), ("next_free_sgpr", 0, 102), ("accum_offset", 4, 256),
            ("wavefront_size32", 0, 0), ("user_sgpr_count", 0, 16), ("user_sgpr_kernarg_preload", 0, 16),
            ("user_sgpr_", 0, 1), ("system_sgpr_", 0, 1), ("system_vgpr_workitem_id", 0, 2), ("ieee_mode", 0, 1),
-           ("dx10_clamp", 0, 1), ("fp16_overflow", 0, 1), ("exception_", 0, 1), ("float_", 0, 3),
+           ("dx10_clamp", 0, 1), ("tg_split", 0, 1), ("uses_dynamic_stack", 0, 1), ("reserve_", 0, 1),
+           ("enable_private_segment", 0, 1),
+           ("fp16_overflow", 0, 1), ("exception_", 0, 1), ("float_", 0, 3),
            ("kernarg_size", 0, KERNARG_BYTES), ("", 0, (1 << 32) - 1))
+
+
+# What a descriptor may hold. Source: LLVM 22's AMDGPU usage guide, with what it wants of flat scratch set up by code.
+SETTINGS = frozenset("""
+next_free_vgpr next_free_sgpr accum_offset group_segment_fixed_size private_segment_fixed_size kernarg_size
+user_sgpr_count user_sgpr_private_segment_buffer user_sgpr_dispatch_ptr user_sgpr_queue_ptr
+user_sgpr_kernarg_segment_ptr user_sgpr_dispatch_id user_sgpr_flat_scratch_init user_sgpr_private_segment_size
+user_sgpr_kernarg_preload_length user_sgpr_kernarg_preload_offset uses_dynamic_stack enable_private_segment
+system_sgpr_private_segment_wavefront_offset system_sgpr_workgroup_id_x system_sgpr_workgroup_id_y
+system_sgpr_workgroup_id_z system_sgpr_workgroup_info system_vgpr_workitem_id reserve_vcc reserve_flat_scratch
+reserve_xnack_mask float_round_mode_32 float_round_mode_16_64 float_denorm_mode_32 float_denorm_mode_16_64 dx10_clamp
+ieee_mode fp16_overflow tg_split wavefront_size32 exception_fp_ieee_invalid_op exception_fp_denorm_src
+exception_fp_ieee_div_zero exception_fp_ieee_overflow exception_fp_ieee_underflow exception_fp_ieee_inexact
+exception_int_div_zero""".split())
 
 
 class Reader:
@@ -51,6 +69,9 @@ class Reader:
         self.lds_bytes = 0
         statements = Statements(text, self.symbols.number_of, self.symbols.defined)
         for statement in statements:
+            if self.descriptor and not statement.text.startswith((".amdhsa_", ".end_amdhsa_kernel")):
+                raise statement.error(f"'{statement.text[:80]}' stands in the descriptor of kernel '{self.descriptor}'",
+                                      hint="a descriptor ends with .end_amdhsa_kernel")
             if statement.text[-1] == ":":
                 self._label(statement, statement.text[:-1])
             elif statement.text[0] != "." and not _ASSIGNMENT.match(statement.text):
@@ -59,6 +80,8 @@ class Reader:
                 self.metadata += statements.metadata(statement)
             else:
                 self._directive(statement)
+        if self.descriptor:
+            raise CompileError(f"the descriptor of kernel '{self.descriptor}' has no .end_amdhsa_kernel")
         self._name_objects()
 
     def functions(self) -> dict[str, Function]:
@@ -98,6 +121,8 @@ class Reader:
         code.marks.append(Mark(kind, len(code.instructions), self.section.size, name, statement))
 
     def _label(self, statement: Statement, name: str) -> None:
+        if self.symbols.defined(name):
+            raise statement.error(f"the symbol '{name}' is defined twice")
         if self.section.code:
             self._mark(LABEL, name, statement)
         self.symbols.places[name] = Place(self.section.name, self.section.size)
@@ -117,7 +142,7 @@ class Reader:
         code = self.codes[self.section.name].instructions
         code.append(Instruction(len(code), self.section.size, " ".join(statement.text.split()), mnemonic, operands,
                                 modifiers, statement.number, self.source, symbolic))
-        self.section.size += size_of(mnemonic, operands)
+        self.section.size += size_of(mnemonic, operands, modifiers)
 
     def _directive(self, statement: Statement) -> None:
         text = statement.text
@@ -128,7 +153,7 @@ class Reader:
         elif word in (".text", ".data", ".bss", ".rodata"):
             self._enter(self._section(word, None))
         elif word.startswith(".amdhsa_") and self.descriptor:
-            self.settings[self.descriptor][word.removeprefix(".amdhsa_")] = statement, rest
+            self._set_descriptor(statement, word.removeprefix(".amdhsa_"), rest)
         elif word in sections.ALIGNMENTS:
             self.section.align(sections.alignment_of(statement, word, rest, self.symbols))
         elif word in sections.DATA:
@@ -141,6 +166,13 @@ class Reader:
         elif (self.section.code or self.section.kept) and word not in _NOTHING and not word.startswith(".cfi_"):
             raise statement.error(f"the directive {word} cannot be read here",
                                   hint="give the instructions themselves, as LLVM's own listing does")
+
+    def _set_descriptor(self, statement: Statement, name: str, rest: str) -> None:
+        settings = self.settings[self.descriptor]
+        if name not in SETTINGS or name in settings:
+            why = "is none of these chips'" if name not in SETTINGS else "stands twice in one descriptor"
+            raise statement.error(f".amdhsa_{name} {why}")
+        settings[name] = statement, rest
 
     def _data(self, statement: Statement, word: str, rest: str) -> None:
         if self.section.kept:
@@ -163,9 +195,13 @@ class Reader:
         if self.section.code:
             self._mark(END, "", statement)
         self.descriptor = rest.strip('"')
+        if not self.descriptor or self.descriptor in self.settings:
+            raise statement.error(f"{word} names " + (f"'{rest}' again" if rest else "no kernel"))
         self.settings[self.descriptor] = {}
 
     def _end_kernel(self, statement: Statement, word: str, rest: str) -> None:
+        if not self.descriptor:
+            raise statement.error(f"{word} ends nothing here")
         self.descriptor = ""
 
     def _file(self, statement: Statement, word: str, rest: str) -> None:
@@ -192,6 +228,10 @@ class Reader:
 
     def _set(self, statement: Statement, name: str, expression: str) -> None:
         name = name.strip(' "')
+        if name in self.symbols.places or name in self.symbols.numbers and statement.text.startswith(".equiv"):
+            raise statement.error(f"the symbol '{name}' is defined twice")
+        if not _NAME.fullmatch(name):
+            raise statement.error(f"'{statement.text[:80]}' names no symbol")
         try:
             self.symbols.define(name, expression.strip())
         except BadExpression as error:

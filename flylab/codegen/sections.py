@@ -106,7 +106,7 @@ def add_data(section: Section, statement: Statement, word: str, rest: str, symbo
             if word in FLOATS:
                 section.add(_float(statement, part, FLOATS[word]))
             elif isinstance(value, int):
-                section.add((value & ((1 << (8 * INTEGERS[word])) - 1)).to_bytes(INTEGERS[word], "little"))
+                section.add(_integer(statement, value, INTEGERS[word]))
             else:
                 _add_expression(section, statement, part, INTEGERS[word], symbols)
     if section.size > MOST_BYTES:
@@ -122,7 +122,13 @@ def _add_expression(section: Section, statement: Statement, text: str, size: int
         value = 0
     except BadExpression as error:
         raise statement.error(str(error)) from None
-    section.add((value & ((1 << (8 * size)) - 1)).to_bytes(size, "little"))
+    section.add(_integer(statement, value, size))
+
+
+def _integer(statement: Statement, value: int, size: int) -> bytes:
+    if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
+        raise statement.error(f"{value} does not fit {size} bytes")
+    return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
 
 
 def _parts(text: str) -> list[str]:

@@ -59,16 +59,28 @@ def buffer_of(name: str, value: Any) -> tuple[int, Buffer]:
 
     Takes torch CPU tensors and whatever has numpy's `__array_interface__`. Raises `ArgumentError` for anything else.
     """
-    if hasattr(value, "data_ptr") and hasattr(value, "element_size"):
-        described = _of_torch(name, value)
-    elif hasattr(value, "__array_interface__"):
-        described = _of_interface(name, value)
-    else:
+    try:
+        if isinstance(value, type) or _is_numpy_scalar(value):  # of a scalar, numpy shows memory that is freed at once
+            described = None
+        elif hasattr(value, "data_ptr") and hasattr(value, "element_size"):
+            described = _of_torch(name, value)
+        else:
+            described = _of_interface(name, value) if hasattr(value, "__array_interface__") else None
+    except ArgumentError:
+        raise
+    except Exception as error:  # whatever an object's own code raises
+        raise ArgumentError(f"argument '{name}' is a {type(value).__name__} that does not say where its memory is: "
+                            f"{error!r}", hint="pass numpy.asarray of it") from error
+    if described is None:
         raise ArgumentError(f"argument '{name}' is a pointer, and {type(value).__name__} is no array",
                             hint="pass a numpy array or a CPU tensor, or None for a null pointer")
     address, shape, strides, itemsize, writable = described
     low, size = extent(address, shape, strides, itemsize)
     return address, Buffer(name, low, size, writable)
+
+
+def _is_numpy_scalar(value: Any) -> bool:
+    return any((base.__module__, base.__name__) == ("numpy", "generic") for base in type(value).__mro__)
 
 
 # The first element's address, the shape, the strides in bytes, the bytes of an element, and whether it is writable.
@@ -130,6 +142,9 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
     Where the metadata says nothing of arguments, they lie one after the other, each at a multiple of its size.
     Raises `ArgumentError` for a wrong number of arguments, a number that does not fit, or a value of the wrong sort.
     """
+    if not isinstance(args, Sequence) or isinstance(args, str | bytes | bytearray | memoryview):
+        raise ArgumentError(f"the arguments are a {type(args).__name__}, and a list of them is needed",
+                            hint="pass args=[a, b, n]")
     parameters = [p for p in kernel.args if not p.hidden and p.kind != LDS_POINTER_KIND]
     if not kernel.args and kernel.kernarg_size:
         parameters = _natural(kernel, args)
@@ -168,7 +183,7 @@ def _natural(kernel: IsaKernel, args: Sequence[Any]) -> list[KernelArg]:
     parameters: list[KernelArg] = []
     at = 0
     for number, value in enumerate(args):
-        plain = hasattr(value, "tobytes") and getattr(value, "ndim", 0) == 0
+        plain = hasattr(value, "tobytes") and getattr(value, "ndim", None) == 0
         if isinstance(value, bytes | bytearray) or plain:
             kind, size = NUMBER_KIND, len(value) if isinstance(value, bytes | bytearray) else value.nbytes
         elif isinstance(value, int | float):
@@ -201,7 +216,7 @@ def number_bytes(name: str, parameter: KernelArg, value: Any) -> bytes:
     those of an integer. For a float parameter pass 1.0, not 1; where it matters, pass numpy's scalars.
     """
     size = parameter.size
-    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+    if hasattr(value, "tobytes") and hasattr(value, "dtype") and not isinstance(value, type):
         _check_format(name, str(value.dtype.str))
         data: bytes = value.tobytes()
         if len(data) != size:
@@ -213,7 +228,7 @@ def number_bytes(name: str, parameter: KernelArg, value: Any) -> bytes:
         return bytes(value)
     if isinstance(value, float) and size in _FLOAT_CODES:
         return _float_bytes(name, value, size)
-    if not isinstance(value, int):
+    if not isinstance(value, int) or not size:
         raise ArgumentError(f"argument '{name}' takes a number of {size} bytes, not a {type(value).__name__}")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
         raise ArgumentError(f"argument '{name}' takes {size} bytes, and {value} does not fit")

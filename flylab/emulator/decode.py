@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
-from flylab.codegen.encoding import is_inline
+from flylab.codegen.encoding import base_name, encoding_of, is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator import compute
 from flylab.emulator.chips import chips_with, lacking
 from flylab.emulator.compute import Form, Source
-from flylab.emulator.encodings import check_encoding
+from flylab.emulator.encodings import HAS_OP_SEL, SIGNED_BITS, check_form
 from flylab.emulator.float_mode import Mode
 from flylab.emulator.gpr_index import index_states, is_indexed
 from flylab.emulator.lanes import is_control, lanes_of, sources_of
@@ -30,13 +30,12 @@ from flylab.emulator.operands import (
     operands_of,
 )
 from flylab.emulator.refused import REFUSED
-from flylab.emulator.state import RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
+from flylab.emulator.state import APERTURES, RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
 from flylab.emulator.suggestions import suggestion
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
 from flylab.places import SourceLine
 
-SUFFIXES = ("_e32", "_e64", "_sdwa", "_dpp")
 _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 _LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")
 _SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWORD)|"
@@ -110,16 +109,23 @@ class Registers:
         """The memory of a wave: the rows of its vector registers, then the private memory of its lanes."""
         return self.rows * ROW_BYTES + WAVE_SIZE * self.private_stride
 
-    def offset(self, operand: Operand, registers: int, *files: str) -> int:
+    def offset(self, operand: Operand, registers: int, *files: str, aligned: bool = True) -> int:
         """The byte offset in its file of a register without source modifiers.
 
-        `registers` is how many the instruction takes there, `files` whose they may be (SCALAR, VECTOR).
+        `registers` is how many the instruction takes there, `files` whose they may be (SCALAR, VECTOR). Several
+        vector registers begin at an even one, or with `aligned` false at any. Source: LLVM 22's assembler.
         """
         if operand.negative or operand.absolute or operand.sign_extend:
             raise OperandError("it takes no source modifier there")
-        return self.source(operand, registers, *files)
+        return self.source(operand, registers, *files, aligned=aligned)
 
-    def source(self, operand: Operand, registers: int, *files: str) -> int:
+    def address(self, operand: Operand, registers: int) -> int:
+        """As `offset`, for the vector registers of an address, which accumulators cannot be."""
+        if operand.accumulator:
+            raise OperandError(f"an address is in v0, v1 ... and not in a{operand.index}")
+        return self.offset(operand, registers, VECTOR)
+
+    def source(self, operand: Operand, registers: int, *files: str, aligned: bool = True) -> int:
         """As `offset`, where the register may have source modifiers."""
         if operand.kind not in files:
             raise OperandError(f"{_WORDS[operand.kind]} stands where it takes "
@@ -127,12 +133,19 @@ class Registers:
         if operand.count != registers:
             raise OperandError(f"it names {operand.count} registers where the instruction takes {registers}")
         if operand.kind == SCALAR:
+            step = min(1 << (registers - 1).bit_length(), 4)
+            if operand.index % step:
+                raise OperandError(f"{registers} scalar registers begin at a multiple of {step}, and not at "
+                                   f"s{operand.index}")
             return 4 * operand.index
         first, end = (self.accumulators, self.rows) if operand.accumulator else (0, min(self.accumulators, self.rows))
         count, letter = min(end - first, _VECTOR_NUMBERS), "a" if operand.accumulator else "v"
         if operand.index + registers > count:
             raise OperandError(f"register {letter}{operand.index + registers - 1} is beyond the {max(count, 0)} of the "
                                "kernel's descriptor")
+        if registers > 1 and operand.index % 2 and aligned:
+            raise OperandError("vector registers side by side begin at an even one, and not at "
+                               f"{letter}{operand.index}")
         return ROW_BYTES * (first + operand.index)
 
     def scalar(self, operand: Operand) -> int:
@@ -140,15 +153,6 @@ class Registers:
         if operand.kind == CONSTANT:
             return constant_bits(operand, "i32")
         return self.offset(operand, 1, SCALAR, CONSTANT)
-
-
-@lru_cache(maxsize=4096)
-def base_name(mnemonic: str) -> str:
-    """The mnemonic without what names its encoding."""
-    for suffix in SUFFIXES:
-        if mnemonic.endswith(suffix):
-            return mnemonic[:-len(suffix)]
-    return mnemonic
 
 
 def source_line(kernel: IsaKernel, instruction: Instruction) -> SourceLine | None:
@@ -179,7 +183,7 @@ def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Co
         try:
             if arch not in (chips := chips_with(name)):
                 raise OperandError(lacking(arch, chips))
-            check_encoding(name, instruction.mnemonic.removeprefix(name))
+            check_form(name, instruction, table.get(name))
             if name in others:
                 coded.append(others[name](decoder, instruction))
             elif name in table:
@@ -218,7 +222,7 @@ class Decoder:
         results, sources = row.named_results, row.named_sources
         operands = operands_of(instruction, len(results) + len(sources))
         words = Modifiers.of(instruction.modifiers if modifiers is None else tuple(modifiers))
-        words.check(row, instruction.mnemonic, own_words=modifiers is None)
+        words.check(row, instruction, own_words=modifiers is None)
         slots = Slots()
         packed = row.family == PACKED_FAMILY
         if row.family == MIXED_FAMILY:
@@ -249,6 +253,8 @@ class Decoder:
                              words.lanes, words.zero_fill, limit), slots)
 
     def _result(self, operand: Operand, type_name: str, row: Row) -> int:
+        if operand.kind == SCALAR and operand.index >= APERTURES:
+            raise OperandError("it would write a register that can only be read")
         wanted = SCALAR if row.family == SCALAR_FAMILY or type_name == "mask" else VECTOR
         registers = TYPES[type_name].registers * (2 if row.family == PACKED_FAMILY and type_name.endswith("32") else 1)
         return self.registers.offset(operand, registers, wanted)
@@ -261,6 +267,11 @@ class Decoder:
             place = slots.put(self.registers.offset(operand, type_.registers, SCALAR, CONSTANT))
         else:
             place = slots.put(self.registers.source(operand, type_.registers, VECTOR, SCALAR, CONSTANT))
+        name = row.mnemonic
+        signs = type_.is_float or name in SIGNED_BITS
+        if not signs and (operand.negative or operand.absolute) or operand.sign_extend and signs or (
+                operand.absolute and name.startswith("v_div_scale")):
+            raise OperandError("it takes no such source modifier there")
         return Source(operand.kind, place, operand.negative, operand.absolute, operand.sign_extend, select)
 
     def half(self, slots: Slots, operand: Operand, type_name: str, words: Modifiers, n: int, half: int) -> Source:
@@ -282,7 +293,7 @@ class Decoder:
             type_ = "i32" if isinstance(operand.value, int) else "half" if halves else "float"
             place = slots.put(constant_bits(operand, type_))
         else:
-            first = self.registers.offset(replace(operand, negative=False), 2 if wide else 1, VECTOR, SCALAR, CONSTANT)
+            first = self.registers.offset(operand, 2 if wide else 1, VECTOR, SCALAR, CONSTANT)
             place = slots.put(first + (ROW_BYTES if operand.kind == VECTOR else 4) * (wide and high))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
 
@@ -334,24 +345,31 @@ class Modifiers:
         """The lanes that DPP's masks let through."""
         return lanes_of(self.masks["row_mask"], self.masks["bank_mask"])
 
-    def check(self, row: Row, mnemonic: str, own_words: bool = True) -> None:
+    def check(self, row: Row, instruction: Instruction, own_words: bool = True) -> None:
         """Raises `OperandError` for words that the instruction's encoding has no room for.
 
         Words that are not the text's own may pick parts of registers in any encoding.
         """
-        if not self.words and not mnemonic.endswith("_dpp"):
+        if not self.words and not instruction.mnemonic.endswith("_dpp"):
             return
-        dpp, packed = mnemonic.endswith("_dpp"), row.family in (PACKED_FAMILY, MIXED_FAMILY)
+        encoding = encoding_of(instruction.mnemonic, instruction.operands, instruction.modifiers)
+        dpp, packed = encoding == "_dpp", row.family in (PACKED_FAMILY, MIXED_FAMILY)
         if dpp and not self.control:
             raise OperandError("it names no lanes, as row_shr:1 would")
+        if dpp and (self.clamp or self.scale != 1.0 or self.lists):
+            raise OperandError("its DPP encoding neither clamps nor scales, and picks no halves of registers")
         if not dpp and (self.control or self.zero_fill or self.lanes != lanes_of(15, 15)):
             raise OperandError("only an instruction with the suffix _dpp moves lanes")
         if dpp and "newbcast" not in self.control and any(
                 TYPES[t].registers == 2 and t != "mask" for t in (*row.named_results, *row.named_sources)):
             raise OperandError("with 64-bit operands DPP has row_newbcast only")
-        if self.selects and own_words and not mnemonic.endswith("_sdwa"):
+        if self.selects and own_words and encoding != "_sdwa":
             raise OperandError("only an instruction with the suffix _sdwa picks parts of registers")
-        lists = {"op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"}
+        if packed and self.scale != 1.0:
+            raise OperandError("its encoding does not scale results")
+        picks = base_name(instruction.mnemonic) in HAS_OP_SEL or not own_words
+        lists = {"op_sel", "op_sel_hi"} if row.family == MIXED_FAMILY else {
+            "op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"} if picks else set()
         if self.lists.keys() - lists:
             raise OperandError(f"it takes no {' nor '.join(sorted(self.lists.keys() - lists))}")
         if not row.clamps_floats and (self.scale != 1.0 or self.clamp and not row.clamped):

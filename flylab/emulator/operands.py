@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from flylab.codegen.encoding import INV_TWO_PI, integer, number
+from flylab.codegen.encoding import INV_TWO_PI, integer, is_inline, number
 from flylab.codegen.isa import Instruction
 from flylab.emulator.state import NUMBERED_SGPRS, SGPR_NAMES
 
@@ -116,6 +116,9 @@ def constant_bits(operand: Operand, type_: str) -> int:
         format_ = {16: "half", 32: "float", 64: "double"}[bits]
         if abs(value - INV_TWO_PI) < 1e-8:
             return _INV_TWO_PI[format_]
+        if bits == 64 and not is_inline(value) and (type_ == "i64" or struct.unpack("<Q", struct.pack("<d", value))[0]
+                                                    & 0xFFFFFFFF):
+            raise OperandError(f"the constant {value} has more than the 32 bits that an instruction holds")
         try:
             return int.from_bytes(struct.pack(_FLOAT_CODE[format_], value), "little")
         except OverflowError:

@@ -38,13 +38,6 @@ from flylab.emulator.state import (
 
 Decode = Callable[[Decoder, Instruction], Coded]
 
-# Instructions that steer time, caches or debuggers: no result depends on them here, since every instruction is complete
-# before the next begins.
-NO_EFFECT = (
-    "s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_wb", "s_dcache_inv", "s_dcache_inv_vol",
-    "s_dcache_wb_vol", "s_dcache_discard", "s_dcache_discard_x2", "s_atc_probe", "s_atc_probe_buffer",
-    "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "buffer_wbl2",
-    "buffer_inv", "v_nop", "v_clrexcp", "ds_nop")
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
     "s_branch": None,
@@ -58,7 +51,8 @@ DEBUG_TRAP = 3
 NEVER_TAKEN = tuple(f"s_cbranch_cdbg{which}" for which in ("sys", "user", "sys_or_user", "sys_and_user"))
 
 
-def _no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
+def no_effect(decoder: Decoder, instruction: Instruction) -> Coded:
+    """An instruction that changes nothing."""
     return Coded("nothing", _write_nothing)
 
 
@@ -69,10 +63,16 @@ def _write_nothing(name: str) -> str:
 
 
 def _end(decoder: Decoder, instruction: Instruction) -> Coded:
+    if len(words := (*instruction.operands, *instruction.modifiers)) > 1:
+        raise OperandError(f"it takes one number at most, and has {len(words)} operands")
+    for text in words:
+        bounded(text, 0, (1 << 16) - 1, "its operand")
     return Coded("end", partial(_write_leaving, status=END))
 
 
 def _barrier(decoder: Decoder, instruction: Instruction) -> Coded:
+    if instruction.operands or instruction.modifiers:
+        raise OperandError("it takes no operands")
     return Coded("barrier", partial(_write_leaving, status=BARRIER))
 
 
@@ -91,13 +91,13 @@ def _status_bit(why: str, decoder: Decoder, instruction: Instruction) -> Coded:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes 1")
     if bounded(instruction.operands[0], 0, 0xFFFF, "the constant") & 1:
         raise OperandError(why)
-    return _no_effect(decoder, instruction)
+    return no_effect(decoder, instruction)
 
 
 def _trap(decoder: Decoder, instruction: Instruction) -> Coded:
     number = bounded(instruction.operands[0], 0, 255, "the trap") if instruction.operands else 0
     if number == DEBUG_TRAP:
-        return _no_effect(decoder, instruction)
+        return no_effect(decoder, instruction)
     coded = Coded("trap", _write_trap)
     coded.slot(number)
     return coded
@@ -129,7 +129,7 @@ def _jump(decoder: Decoder, instruction: Instruction) -> Coded:
         raise OperandError(f"it has {len(instruction.operands)} operands, and takes the label of its target")
     distance = decoder.target(instruction.operands[0], instruction)
     if instruction.mnemonic in NEVER_TAKEN:
-        return _no_effect(decoder, instruction)
+        return no_effect(decoder, instruction)
     coded = Coded(f"jump {instruction.mnemonic}", partial(_write_jump, condition=CONDITIONS[instruction.mnemonic]))
     coded.slot(distance)
     return coded
@@ -171,7 +171,7 @@ def _send(decoder: Decoder, instruction: Instruction) -> Coded:
     if (*instruction.operands, *instruction.modifiers) not in (("sendmsg(MSG_INTERRUPT)",), ("1",), ("0x1",)):
         raise OperandError("of the messages the software device takes MSG_INTERRUPT only; the others are for graphics "
                            "and trap handlers")
-    return _no_effect(decoder, instruction)
+    return no_effect(decoder, instruction)
 
 
 def _setreg(decoder: Decoder, instruction: Instruction) -> Coded:
@@ -252,7 +252,7 @@ def _write_write_lane(name: str, kind: str, lane_kind: str) -> str:
 
 
 DECODERS: dict[str, Decode] = {
-    **dict.fromkeys(NO_EFFECT, _no_effect), **dict.fromkeys(CONDITIONS, _jump),
+    **dict.fromkeys(CONDITIONS, _jump),
     "s_sethalt": partial(_status_bit, "it halts the wave, and nothing here could wake it again"),
     "s_setkill": partial(_status_bit, "it kills the wave, as debuggers do: end it with s_endpgm"),
     "s_endpgm": _end, "s_barrier": _barrier, "s_trap": _trap,

@@ -46,10 +46,10 @@ def _dot(row: Row, decoder: Decoder, instruction: Instruction) -> Coded:
     negations = ("neg_lo:", "neg_hi:")
     words = Modifiers.of(tuple(word for word in instruction.modifiers if not word.startswith(negations)))
     lists = Modifiers.of(tuple(word for word in instruction.modifiers if word.startswith(negations))).lists
-    words.check(row, instruction.mnemonic)
+    words.check(row, instruction)
     adds = row.sources[-1] == "f32"
-    if words.lists or (any(lists.values()) and not adds):
-        raise OperandError("of its sources nothing can be selected, and only those of three can be negated")
+    if any(lists.values()) and not adds:
+        raise OperandError("only those of three can be negated")
     negative = {name: [*lists.get(name, ()), False, False, False] for name in ("neg_lo", "neg_hi")}
     result, *operands = operands_of(instruction, 3 + adds)
     slots = Slots()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from flylab.codegen.encoding import base_name
 from flylab.codegen.isa import Instruction
 from flylab.dtypes import DTYPES, Encoding
 from flylab.emulator.codec import STOCHASTIC, decode, encode
-from flylab.emulator.decode import Coded, Decoder, base_name
+from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.ir import Value
 from flylab.emulator.op_sel import RESULT_BYTE, RESULT_HALF, selecting
 from flylab.emulator.table import VECTOR_FAMILY, Row, rows

@@ -48,7 +48,7 @@ def _plain(form: LdsAccess, decoder: Decoder, instruction: Instruction) -> Coded
     address, data = operands if form.store else operands[::-1]
     offset, _ = modifiers(instruction, "lds")
     coded = Coded(f"lds {form}", partial(lds.write, form))
-    coded.slot(decoder.registers.offset(address, 1, VECTOR))
+    coded.slot(decoder.registers.address(address, 1))
     coded.slot(offset)
     coded.slot(decoder.registers.offset(data, form.registers, VECTOR))
     return coded
@@ -65,7 +65,7 @@ def _two(form: LdsAccess, scale: int, decoder: Decoder, instruction: Instruction
         first = registers.offset(result, 2 * count, VECTOR)
         places = [first, first + count * ROW_BYTES]
     coded = Coded(f"lds {form}", partial(lds.write, form))
-    coded.slot(registers.offset(address, 1, VECTOR))
+    coded.slot(registers.address(address, 1))
     for offset, place in zip(two_offsets(instruction, scale), places, strict=True):
         coded.slot(offset)
         coded.slot(place)
@@ -76,9 +76,10 @@ def _transposing(bits: int, registers: int, decoder: Decoder, instruction: Instr
     result, address = operands_of(instruction, 2)
     offset, _ = modifiers(instruction, "lds")
     coded = Coded(f"lds transpose {bits}", lambda name: Transpose(bits, registers).text(name))
-    coded.slot(decoder.registers.offset(address, 1, VECTOR))
+    coded.slot(decoder.registers.address(address, 1))
     coded.slot(offset)
-    coded.slot(decoder.registers.offset(result, registers, VECTOR))
+    # The one access whose registers may begin at an odd one. Source: LLVM 22's assembler.
+    coded.slot(decoder.registers.offset(result, registers, VECTOR, aligned=registers != 3))
     return coded
 
 

@@ -72,7 +72,7 @@ def _one(atomic: Atomic, returns: bool, decoder: Decoder, instruction: Instructi
     found, count = decoder.registers, atomic.bits // 32
     coded = Coded(f"lds {atomic} {returns} {decoder.mode if atomic.floats else ''}",
                   lambda name: OneAtomic(atomic, returns, decoder.mode).text(name))
-    coded.slot(found.offset(operands[0], 1, VECTOR))
+    coded.slot(found.address(operands[0], 1))
     coded.slot(offset)
     for operand in operands[1:]:
         coded.slot(found.offset(operand, count, VECTOR))
@@ -88,7 +88,7 @@ def _two(bits: int, stride: int, decoder: Decoder, instruction: Instruction) -> 
     first, second = two_offsets(instruction, bits // 8 * stride)
     found, count = decoder.registers, bits // 32
     coded = Coded(f"lds exchange {bits}", lambda name: TwoExchange(bits).text(name))
-    coded.slot(found.offset(address, 1, VECTOR))
+    coded.slot(found.address(address, 1))
     coded.slot(first)
     for operand in data:
         coded.slot(found.offset(operand, count, VECTOR))

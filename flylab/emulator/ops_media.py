@@ -178,7 +178,7 @@ QUAD = Row("v_mqsad_u32_u8", VECTOR_FAMILY, ("b32",) * 4, ("b64", "b32", "b32", 
 def _quad(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_mqsad_u32_u8: as a row, its result and its third source are four registers each."""
     words = Modifiers.of(instruction.modifiers)
-    words.check(QUAD, instruction.mnemonic)
+    words.check(QUAD, instruction)
     result, wide, bytes_, totals = operands_of(instruction, 4)
     registers = decoder.registers
     first, last = registers.offset(result, 4, VECTOR), registers.offset(totals, 4, VECTOR)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from flylab.codegen.encoding import is_inline
 from flylab.codegen.isa import Instruction
 from flylab.emulator.access import (
     ADDRESS,
@@ -44,7 +45,7 @@ CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
 _OFFSET = re.compile(r"offset:(.*)")
 # What the encodings hold of a constant offset, lowest and highest.
 OFFSETS = {"global": (-4096, 4095), "flat": (0, 4095), "buffer": (0, 4095), "private": (-4096, 4095),
-           "scalar": (-(1 << 20), (1 << 20) - 1), "lds": (0, 65535)}
+           "scalar": (-(1 << 20), (1 << 20) - 1), "scalar buffer": (0, (1 << 20) - 1), "lds": (0, 65535)}
 
 Decode = Callable[[Decoder, Instruction], Coded]
 # What a record's slots hold, by their numbers.
@@ -86,11 +87,11 @@ def global_place(space: str, shape: Access, registers: Registers, address: Opera
                  base: Operand | None) -> tuple[Access, Fields]:
     """The address of global_* and flat_*: a vector pair, or a scalar base (which is not `off`) and a vector offset."""
     if space == "flat":
-        fields = {ADDRESS: registers.offset(address, 2, VECTOR)} | private_fields(registers)
+        fields = {ADDRESS: registers.address(address, 2)} | private_fields(registers)
         return replace(shape, place="flat"), fields
     if base is None or base.kind == OFF:
-        return replace(shape, place="pair"), {ADDRESS: registers.offset(address, 2, VECTOR)}
-    return replace(shape, place="base"), {ADDRESS: registers.offset(address, 1, VECTOR),
+        return replace(shape, place="pair"), {ADDRESS: registers.address(address, 2)}
+    return replace(shape, place="base"), {ADDRESS: registers.address(address, 1),
                                           BASE: registers.offset(base, 2, SCALAR, OFF)}
 
 
@@ -99,7 +100,7 @@ def private_place(shape: Access, registers: Registers, address: Operand, scalar:
     kind, vector = "k" if scalar.kind == OFF else "s", address.kind != OFF
     fields = private_fields(registers)
     if vector:
-        fields[ADDRESS] = registers.offset(address, 1, VECTOR)
+        fields[ADDRESS] = registers.address(address, 1)
     if kind == "s":
         fields[SCALAR_OFFSET] = registers.offset(scalar, 1, SCALAR, OFF)
     return replace(shape, place="private", offset_kind=kind, vector_offset=vector), fields
@@ -115,9 +116,12 @@ def buffer_place(shape: Access, registers: Registers, address: Operand | None, d
     count = index + offset
     if bool(count) == (address is None or address.kind == OFF):
         raise OperandError("its vector address does not go together with 'offen' and 'idxen'")
+    if scalar.kind == CONSTANT and not is_inline(scalar.value):
+        raise OperandError(f"its scalar offset is a register or one of the constants from -16 to 64, and not "
+                           f"{scalar.value}")
     fields = {BASE: registers.offset(descriptor, 4, SCALAR), SCALAR_OFFSET: registers.scalar(scalar)}
     if count and address:
-        fields[ADDRESS] = registers.offset(address, count, VECTOR)
+        fields[ADDRESS] = registers.address(address, count)
     kind = "k" if scalar.kind == CONSTANT else "s"
     return replace(shape, place="buffer", offset_kind=kind, vector_offset=offset, index=index), fields
 

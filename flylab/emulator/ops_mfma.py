@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from flylab.codegen.encoding import is_inline
+from flylab.codegen.encoding import base_name, is_inline
 from flylab.codegen.isa import Instruction
 from flylab.emulator import matrix
 from flylab.emulator.decode import Coded, Decoder, Slots
@@ -27,7 +27,7 @@ _CONSTANTS = {"f64": "double", "f32": "float", "i32": "i32"}
 
 def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
     """A matrix instruction."""
-    row = mfma(instruction.mnemonic)
+    row = mfma(base_name(instruction.mnemonic))
     if decoder.kernel.descriptor.get("fp16_overflow", 0):
         raise OperandError("the kernel's descriptor sets fp16_overflow, and matrix results that saturate are not there")
     numbers, lists = _modifiers(row, instruction)
@@ -38,7 +38,7 @@ def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
     if row.sparse and cbsz & 3:
         abid = 0
     result, a, b, c, *scales = operands_of(instruction, 6 if row.scaled else 4)
-    slots = Slots([_tuple(decoder, operand, count) for operand, count in (
+    slots = Slots([decoder.registers.offset(operand, count, VECTOR) for operand, count in (
         (result, row.result_registers), (a, row.a.registers), (b, row.b.registers))])
     constant = not row.sparse and c.kind == CONSTANT
     if row.sparse:
@@ -58,17 +58,9 @@ def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
     return Coded(form.key, partial(matrix.write, form), slots)
 
 
-def _tuple(decoder: Decoder, operand: Operand, count: int) -> int:
-    """The place of registers side by side, which begin at an even one."""
-    place = decoder.registers.offset(operand, count, VECTOR)
-    if count > 1 and operand.index % 2:
-        raise OperandError(f"its registers from {operand.index} on do not begin at an even number")
-    return place
-
-
 def _addend(decoder: Decoder, row: Mfma, operand: Operand, result: int) -> int:
     """The place of C, which is that of D or apart from it; a small one may overlap a part of D."""
-    place = _tuple(decoder, operand, row.result_registers)
+    place = decoder.registers.offset(operand, row.result_registers, VECTOR)
     if row.result_registers > MOST_OVERLAPPED and 0 < abs(place - result) < ROW_BYTES * row.result_registers:
         raise OperandError("its third source overlaps a part of its result")
     return place

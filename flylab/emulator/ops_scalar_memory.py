@@ -12,7 +12,7 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator import smem
 from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.exchange import INTEGER
-from flylab.emulator.operands import CONSTANT, SCALAR, bounded, operands_of
+from flylab.emulator.operands import CONSTANT, SCALAR, OperandError, bounded, operands_of, parse_operand
 from flylab.emulator.ops_memory import OFFSETS, Decode, modifiers
 from flylab.emulator.smem import ScalarAccess
 
@@ -23,10 +23,15 @@ PREFIXES = {"global": "s_", "buffer": "s_buffer_", "scratch": "s_scratch_"}
 
 def _access(shape: ScalarAccess, decoder: Decoder, instruction: Instruction) -> Coded:
     """Data, base or descriptor, and an offset that may have a constant beside it."""
-    data, base, offset = operands_of(instruction, 3)
-    constant, flags = modifiers(instruction, "scalar", frozenset({"glc"}))
+    data, base, offset = (*operands_of(instruction, 2, 3), parse_operand("0"))[:3]
+    space = "scalar buffer" if shape.place == "buffer" else "scalar"
+    constant, flags = modifiers(instruction, space, frozenset({"glc"}))
+    if instruction.operands[0].startswith(("m0", "exec")):
+        raise OperandError(f"its data cannot be in {instruction.operands[0]}")
     if offset.kind == CONSTANT:
-        bounded(instruction.operands[2], *OFFSETS["scalar"], "the offset")
+        bounded("".join(instruction.operands[2:3]) or "0", *OFFSETS[space], "the offset")
+        if any(word.startswith("offset:") for word in instruction.modifiers):
+            raise OperandError("it has two constant offsets")
     access = replace(shape, offset_kind=offset.kind, constant=bool(constant),
                      returns=bool(shape.operation) and "glc" in flags)
     coded = Coded(f"scalar {access}", partial(smem.write, access))

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from flylab.codegen.encoding import base_name
 from flylab.codegen.isa import Instruction
 from flylab.dtypes import Encoding
 from flylab.emulator.codec import NEAREST, STOCHASTIC, decode, encode
-from flylab.emulator.decode import Coded, Decoder, base_name
+from flylab.emulator.decode import Coded, Decoder
 from flylab.emulator.ir import Value
 from flylab.emulator.op_sel import RESULT_BYTE, RESULT_HALF, SOURCE_BYTE, SOURCE_HALF, selecting
 from flylab.emulator.ops_fp8 import encoding, pair

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from flylab.codegen.encoding import base_name
 from flylab.codegen.isa import Instruction
 from flylab.emulator.compute import CHUNK, HANDLER, next_record, slot
-from flylab.emulator.decode import Coded, Decoder, Slots, base_name
+from flylab.emulator.decode import Coded, Decoder, Slots
 from flylab.emulator.float_mode import Mode
 from flylab.emulator.ir import Builder, Value
 from flylab.emulator.operands import CONSTANT, SCALAR, VECTOR, OperandError, constant_bits, operands_of

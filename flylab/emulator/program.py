@@ -19,7 +19,7 @@ from flylab.emulator.linking import END_OF_FUNCTION, Image
 from flylab.emulator.ops_control import past_end
 from flylab.emulator.run import Geometry, Report, run
 from flylab.emulator.table import Row
-from flylab.errors import Check, DeviceError
+from flylab.errors import ArgumentError, Check, DeviceError
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,8 @@ class Program:
 
         The text may be what a compiler prints or what people write: with macros, expressions, symbolic registers, data,
         and functions that kernels call. `chip` is the chip where the text does not name it.
-        Raises `CompileError`, with the line, for what cannot be read, and for text that holds no kernel.
+        Raises `CompileError`, with the line, for what cannot be read, for text that holds no kernel, and for a `chip`
+        that is not the text's.
         """
         return cls(Isa.parse(text, chip))
 
@@ -155,6 +156,8 @@ class Program:
                 raise DeviceError(f"this program holds {len(kernels)} kernels: {', '.join(kernels)}",
                                   hint="name one with kernel=")
             return next(iter(kernels.values()))
+        if not isinstance(name, str):
+            raise ArgumentError(f"kernel is {name!r}, and a name is needed", hint=f"it holds {', '.join(kernels)}")
         if name not in kernels:
             raise DeviceError(f"this program has no kernel '{name}'", hint=f"it holds {', '.join(kernels)}")
         return kernels[name]

@@ -147,7 +147,7 @@ def test_float_intrinsics(chip: str, type_: str, name: str) -> None:
 @pytest.mark.parametrize("text, why", [
     ("v_dot2_f32_bf16 v1, v2, v3, v4", "gfx942 has no such instruction"),
     ("v_dot2c_f32_f16_e64 v1, -v2, v3", "no source modifier"),
-    ("v_dot2_f32_f16 v1, v2, v3, v4 op_sel:[1,0,0]", "nothing can be selected"),
+    ("v_dot2_f32_f16 v1, v2, v3, v4 op_sel:[1,0,0]", "it takes no op_sel"),
     ("v_dot2_i32_i16 v1, v2, v3, v4 neg_lo:[1,0,0]", "it takes no neg_lo"),
     ("v_dot2c_f32_f16 v1, v2, v3 neg_lo:[1,0]", "only those of three can be negated"),
     ("v_dot4_i32_i8 v1, v2, v3, v4 mul:2", "no float that could be scaled"),

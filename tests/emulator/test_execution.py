@@ -190,7 +190,7 @@ def test_registers_survive_a_barrier_and_waves_may_end_before_it() -> None:
 @pytest.mark.parametrize("instruction, wanted", [
     ("v_readlane_b32 s6, v0, 5", 5), ("s_mov_b32 s7, 9\n  v_readlane_b32 s6, v0, s7", 9),
     ("s_mov_b64 exec, 0x30\n  v_readfirstlane_b32 s6, v0\n  s_mov_b64 exec, -1", 4),
-    ("v_writelane_b32 v0, 77, 3\n  v_readlane_b32 s6, v0, 3", 77),
+    ("v_writelane_b32 v0, 47, 3\n  v_readlane_b32 s6, v0, 3", 47),
     ("s_mov_b64 s[6:7], exec\n  s_bcnt1_i32_b64 s6, s[6:7]", 64),
     ("v_mbcnt_lo_u32_b32 v2, -1, 0\n  v_mbcnt_hi_u32_b32 v2, -1, v2\n  v_readlane_b32 s6, v2, 41", 41),
     ("v_cmp_gt_u32_e32 vcc, 10, v0\n  s_bcnt1_i32_b64 s6, vcc", 10),
@@ -250,7 +250,7 @@ def test_an_unknown_instruction_comes_with_a_suggestion(name: str, hint: str) ->
     ("v_add_f32_e32 v0, v1, v99", "register v99 is beyond the 16"),
     ("v_add_f32_e32 v0, v1", "2 operands"),
     ("v_add_f32_e64 v0, v1, v2 mystery:3", "the modifier 'mystery:3'"),
-    ("v_add_f32_e32 v0, v1, $x", "the operand '$x'"),
+    ("v_add_f32_e32 v0, $x, v1", "the operand '$x'"),
     ("buffer_load_dword v0, v1, s[4:7], 0 offen tfe", "the modifier 'tfe'"),
     ("s_branch .Lnowhere", "no label .Lnowhere"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 12, 2), 1", "only the rounding, denormal,"),

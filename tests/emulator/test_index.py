@@ -119,7 +119,7 @@ def refusal(body: str) -> str:
     ("s_set_gpr_idx_mode gpr_idx(SRC3)", "is no list of SRC0"), ("s_set_gpr_idx_mode 16", "from 0 to 15"),
     ("s_set_gpr_idx_mode gpr_idx(SRC0,SRC0)", "is no list of SRC0"),
     ("s_set_gpr_idx_idx v1", "a vector register stands"),
-    ("s_set_gpr_idx_on s4", "it has 1 operands, and takes 2"), ("v_mov_b32_e32 a1, v1", "is beyond the 0"),
+    ("s_set_gpr_idx_on s4", "it has 1 operands, and takes 2"), ("v_accvgpr_write_b32 a1, v1", "is beyond the 0"),
 ])
 def test_what_indexing_cannot_do(text: str, why: str) -> None:
     body = f"  s_set_gpr_idx_on s3, gpr_idx(SRC0)\n  {text}\n  s_set_gpr_idx_off\n  s_endpgm"
@@ -127,7 +127,7 @@ def test_what_indexing_cannot_do(text: str, why: str) -> None:
 
 
 def test_an_accumulator_is_not_indexed() -> None:
-    body = "  s_set_gpr_idx_on s3, gpr_idx(SRC0)\n  v_mov_b32_e32 v1, a1\n  s_set_gpr_idx_off\n  s_endpgm"
+    body = "  s_set_gpr_idx_on s3, gpr_idx(SRC0)\n  v_accvgpr_read_b32 v1, a1\n  s_set_gpr_idx_off\n  s_endpgm"
     with pytest.raises(UnknownInstruction, match="holds for v0, v1 ... only"):
         Program.from_assembly(assembly(body, vgprs=16, accum_offset=8)).load("k")
 

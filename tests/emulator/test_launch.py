@@ -213,7 +213,7 @@ def test_a_block_other_than_the_one_that_the_kernel_was_compiled_for(chip: str) 
 
 def test_which_kernel() -> None:
     second = assembly(EMPTY).replace("k:", "m:").replace("k,@function", "m,@function").replace(
-        ".size k, .Lend-k", ".size m, 0").replace("amdhsa_kernel k", "amdhsa_kernel m")
+        ".size k, .Lend-k", ".size m, 0").replace(".Lend", ".Lm").replace("amdhsa_kernel k", "amdhsa_kernel m")
     device = Program.from_assembly(assembly(EMPTY) + second)
     with pytest.raises(DeviceError, match="holds 2 kernels: k, m") as caught:
         device.launch(grid=1, block=64, args=[None])

@@ -159,7 +159,7 @@ REFUSED = [
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:7], v[8:9], v[0:3]", "names 4 registers where .* takes 2"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[8:9]", "it has 3 operands, and takes 4"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], s[4:5], v[8:9], v[0:3]", "a scalar register stands where"),
-    ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[5:6], v[8:9], v[0:3]", "do not begin at an even number"),
+    ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[5:6], v[8:9], v[0:3]", "begin at an even one, and not at v5"),
     ("gfx942", "v_mfma_f32_32x32x8_f16 v[0:15], v[40:41], v[44:45], v[2:17]", "overlaps a part of its result"),
     ("gfx950", "v_mfma_f64_16x16x4_f64 v[2:9], v[40:41], v[44:45], v[0:7]", "overlaps a part of its result"),
     ("gfx942", "v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[8:9], 0x12345", "no room for the constant"),

@@ -176,7 +176,7 @@ QUIET, SIGNALLING = 0x7FC00001, 0x7F800001
     ("v_dot2c_i32_i16_e32 v8, v4, v5", (0x00020003, 0xFFFF0005), (0xAAAAAAAA + 15 - 2) & 0xFFFFFFFF),
     ("v_fma_f16 v8, v4, v5, v6", (0x3C00, 0x4000, 0x3C00), 0xAAAA4200),
     ("v_add_f16_e32 v8, v4, v5", (0x3C00, 0x4000), 0x4200),
-    ("v_add_f16_e64 v8, v4, v5 op_sel:[1,0,1]", (0x3C000000, 0x4000), 0x4200AAAA),
+    ("v_add_i16 v8, v4, v5 op_sel:[1,0,1]", (0x00030000, 0x4), 0x0007AAAA),
     ("v_add_f16_sdwa v8, v4, v5 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_1 src1_sel:WORD_0",
      (0x3C000000, 0x4000), 0x4200AAAA),
     ("v_add_u32_sdwa v8, v4, v5 dst_sel:BYTE_1 dst_unused:UNUSED_SEXT src0_sel:BYTE_2 src1_sel:BYTE_0",

@@ -22,7 +22,7 @@ BEYOND = [
     ("s_load_dwordx16 s[140:155], s[0:1], 0x0", "it names s[140:155]"),
     ("s_load_dwordx16 s[90:105], s[0:1], 0x0", "it names s[90:105]"), ("v_readfirstlane_b32 s300, v1", "it names s300"),
     ("s_mov_b64 s[5:4], 0", "it names 0 registers where the instruction takes 2"),
-    ("v_mov_b32 v16, 0", "register v16 is beyond the 16"), ("v_mov_b32 a0, 0", "register a0 is beyond the 0"),
+    ("v_mov_b32 v16, 0", "register v16 is beyond the 16"), ("v_accvgpr_write_b32 a0, 0", "register a0 is beyond the 0"),
     ("v_add_f64 v[15:16], v[0:1], v[2:3]", "register v16 is beyond the 16"),
     ("v_mov_b32 v[0:99999999], 0", "the operand 'v[0:99999999]'"), ("s_mov_b64 m0, 0", "names 1 registers"),
 ]

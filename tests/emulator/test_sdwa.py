@@ -149,7 +149,7 @@ def test_a_select_and_a_carry() -> None:
 
 
 @pytest.mark.parametrize("text, why", [
-    ("v_add_u32_e32 v1, v2, v3 src0_sel:BYTE_0", "only an instruction with the suffix _sdwa"),
+    ("v_add_u32_e32 v1, v2, v3 src0_sel:BYTE_0", "has no room for 'src0_sel:BYTE_0'"),
     ("v_fmac_f32_sdwa v1, v2, v3 src0_sel:BYTE_0", "v_fmac_f32 has no SDWA encoding"),
     ("v_add_f64_sdwa v[2:3], v[4:5], v[6:7]", "v_add_f64 has no SDWA encoding"),
     ("v_cmp_eq_u64_sdwa vcc, v[4:5], v[6:7]", "v_cmp_eq_u64 has no SDWA encoding"),
