@@ -30,6 +30,7 @@ from flylab.emulator.operands import (
     operands_of,
 )
 from flylab.emulator.refused import REFUSED
+from flylab.emulator.repeats import Repeats
 from flylab.emulator.state import APERTURES, RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
 from flylab.emulator.suggestions import suggestion
 from flylab.emulator.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
@@ -63,12 +64,16 @@ class Slots(list[int]):
 
 @dataclass
 class Coded:
-    """One instruction decoded: its handler's key, what writes that handler's IR, the values of its slots."""
+    """One instruction decoded: its handler's key, what writes that handler's IR, the values of its slots.
+
+    `registers` are the slots with the place of a register, and the operand of the text that each comes from.
+    """
 
     key: str
     write: Callable[[str], str]
     slots: Slots = field(default_factory=Slots)
     indexed: bool = False
+    registers: Sequence[tuple[int, int]] = ()
 
     @classmethod
     def of(cls, form: Form, slots: Slots) -> Coded:
@@ -179,6 +184,9 @@ def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Co
     kernel, decoder = code.kernel, Decoder(code)
     arch, coded = kernel.target.arch, []
     for instruction in kernel.instructions:
+        if repeat := decoder.repeats.find(instruction):
+            coded.append(repeat)
+            continue
         name = base_name(instruction.mnemonic)
         try:
             if arch not in (chips := chips_with(name)):
@@ -188,6 +196,8 @@ def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Co
                 coded.append(others[name](decoder, instruction))
             elif name in table:
                 coded.append(decoder.computing(table[name], instruction))
+                if not decoder.index_states:
+                    decoder.repeats.keep(instruction, coded[-1])
             else:
                 raise OperandError(REFUSED.get(name, "these chips have no instruction of this name"))
             if is_indexed(decoder.index_states, instruction) and name.startswith("v_") and not coded[-1].indexed:
@@ -205,6 +215,7 @@ class Decoder:
     def __init__(self, code: Code):
         self.code, self.kernel = code, code.kernel
         self.registers, self.mode = Registers(code.kernel), Mode.of(code.kernel)
+        self.repeats = Repeats(self.registers.end_of_vectors // ROW_BYTES)
 
     @cached_property
     def index_states(self) -> dict[int, set[bool]]:
@@ -236,7 +247,11 @@ class Decoder:
                 source = self.half(slots, operand, type_name, words, n, half) if packed else self._source(
                     slots, operand, type_name, words.select(n, type_name, row.family), row)
                 found.append(source._replace(control=words.control) if words.control and n == 0 else source)
-        return self.formed(row, places, found, words, slots, instruction)
+        coded = self.formed(row, places, found, words, slots, instruction)
+        first = len(places)
+        coded.registers = [*((place, n) for n, place in enumerate(places)),
+                           *((s.slot, first + n % len(sources)) for n, s in enumerate(found) if s.kind != CONSTANT)]
+        return coded
 
     def formed(self, row: Row, places: Sequence[int], sources: Sequence[Source], words: Modifiers, slots: Slots,
                instruction: Instruction) -> Coded:
