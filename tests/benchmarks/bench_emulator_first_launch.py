@@ -52,7 +52,8 @@ pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
 
 
 def listings() -> dict[str, str]:
-    """Assembly of element-wise kernels, by what they compute."""
+    """Assembly of element-wise kernels and of a GEMM through LDS, by what they compute."""
+    from tests.benchmarks.bench_emulator_gemm import kernel_ir
     from tests.emulator.toolchain import compile_for, element, kernel
 
     def of(type_: str, body: str, declarations: str = "") -> str:
@@ -65,7 +66,9 @@ def listings() -> dict[str, str]:
         mangled = f"llvm.{function}.{'v' + type_[1:].split()[0] if type_[0] == '<' else ''}f32"
         return type_, f"  %z = call {type_} @{mangled}({type_} %x)", f"declare {type_} @{mangled}({type_})"
 
-    return {"vector add": of("float", "  %z = fadd float %x, %y"), "exp": of(*call("exp", "float")),
+    return {"GEMM of 128": compile_for("gfx942", kernel_ir("gfx942", 128)),
+            "vector add": of("float", "  %z = fadd float %x, %y"),
+            "exp": of(*call("exp", "float")),
             "sin of 4": of(*call("sin", "<4 x float>")), "exp of 16": of(*call("exp", "<16 x float>")),
             "division of 4 i64": of("<4 x i64>", "  %z = udiv <4 x i64> %x, %y"),
             "division of 16 f32": of("<16 x float>", "  %z = fdiv <16 x float> %x, %y")}
