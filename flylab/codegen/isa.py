@@ -22,19 +22,26 @@ from flylab.errors import CompileError
 from flylab.targets import Target, target
 
 LDS_ALIGNMENT = 16
-DYNAMIC_STACK_BYTES = 16384
-"""Private memory a lane for the stack of kernels that recurse or call through pointers, whose depth none can know."""
+DYNAMIC_STACK_BYTES = 65536
+"""Private memory a lane for the stack of kernels that recurse or have arrays of dynamic size, which none can know.
+
+LLVM 22 takes 64 times the bytes of such an array.
+"""
 
 
 @dataclass(frozen=True)
 class KernelArg:
-    """One kernel argument of the metadata: offset and size in bytes within the kernel-argument segment."""
+    """One kernel argument of the metadata: offset and size in bytes within the kernel-argument segment.
+
+    `alignment` is that of what a pointer to LDS points to.
+    """
 
     name: str
     offset: int
     size: int
     kind: str
     address_space: str = ""
+    alignment: int = LDS_ALIGNMENT
 
     @property
     def hidden(self) -> bool:
@@ -161,7 +168,8 @@ def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict
     agprs = _symbol(reader, f"{name}.num_agpr", metadata.take(".agpr_count", int, beyond))
     vgprs = _symbol(reader, f"{name}.num_vgpr", descriptor.get("accum_offset", total) if agprs else total)
     args = tuple(KernelArg(a.take(".name", str, ""), a.take(".offset", int), a.take(".size", int),
-                           a.take(".value_kind", str), a.take(".address_space", str, ""))
+                           a.take(".value_kind", str), a.take(".address_space", str, ""),
+                           max(a.take(".pointee_align", int, LDS_ALIGNMENT), 1))
                  for a in metadata.entries(".args"))
     size = metadata.take(".kernarg_segment_size", int, descriptor.get("kernarg_size", 0))
     if max((a.offset + a.size for a in args), default=0) > size or size > KERNARG_BYTES:

@@ -214,16 +214,21 @@ class Reader:
             raise statement.error(".popsection has no .pushsection")
 
     def _common(self, statement: Statement, word: str, rest: str) -> None:
-        """`.comm` and `.lcomm` reserve zeros, `.amdgpu_lds` bytes of LDS."""
+        """`.comm` and `.lcomm` reserve zeros, `.amdgpu_lds` bytes of LDS.
+
+        The last number is an alignment: an exponent on this target, for LDS bytes.
+        """
+        lds = word == ".amdgpu_lds"
         name, *numbers = (part.strip(' "') for part in rest.split(","))
         try:
-            size, step = (*map(self.symbols.number_of, numbers), 16 if word != ".amdgpu_lds" else 4)[:2]
+            size, step = (*map(self.symbols.number_of, numbers), 4)[:2]
         except (BadExpression, ValueError):
             size = step = -1
-        most = MOST_LDS if word == ".amdgpu_lds" else sections.MOST_BYTES
-        if not 0 <= size <= most or step < 1 or step & (step - 1):
+        if not lds:
+            step = 1 << step if 0 <= step <= sections.MOST_EXPONENT else -1
+        if not 0 <= size <= (MOST_LDS if lds else sections.MOST_BYTES) or step < 1 or step & (step - 1):
             raise statement.error(f"'{statement.text[:80]}' does not give a name, a size and an alignment")
-        if word == ".amdgpu_lds":
+        if lds:
             at = -(-self.lds_bytes // step) * step
             self.symbols.places[name], self.lds_bytes = Place(LDS, at), at + size
             return

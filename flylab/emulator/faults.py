@@ -31,6 +31,9 @@ from flylab.errors import Check, DeviceError, OutOfBounds
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
 # Bytes within which an access is next to a buffer, and from which it is far from it.
 NEAR, FAR = 4096, 1 << 32
+# Where the compiler knew the size of private memory, and where it did not.
+INDEX_HINTS = ("an index into memory of the thread's own is outside of it",
+               "a recursion is too deep, an array of dynamic size too long, or an index outside of its array")
 EMPTY_HINT = "launch only where there is data"
 
 
@@ -84,9 +87,9 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return DeviceError(what + place, where=where)
     if worker.fault_kind == PRIVATE:
         offset = ctypes.c_int64(worker.fault_address).value
+        hint = INDEX_HINTS[kernel.descriptor.get("uses_dynamic_stack", 0)]
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
-                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where,
-                           hint="an index into memory of the thread's own is outside of it")
+                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where, hint=hint)
     if worker.fault_kind == LDS_OUTSIDE:
         what, hint = _outside_lds(kernel, geometry, worker)
         return OutOfBounds(what + place, where=where, hint=hint)

@@ -45,6 +45,8 @@ NO_EFFECT = (
     "s_dcache_wb_vol", "s_dcache_discard", "s_dcache_discard_x2", "s_atc_probe", "s_atc_probe_buffer",
     "s_wakeup", "s_incperflevel", "s_decperflevel", "s_ttracedata", "s_sethalt", "s_setkill", "buffer_wbl2",
     "buffer_inv", "v_nop", "v_clrexcp", "ds_nop")
+# `llvm.debugtrap`, which a wave goes on from where no debugger is. Source: LLVM 22's AMDGPU usage guide, trap handler.
+DEBUGGER_TRAP = 3
 # Where a conditional jump looks, the width, and whether zero or non-zero jumps.
 CONDITIONS = {
     "s_branch": None,
@@ -84,8 +86,11 @@ def _write_leaving(name: str, status: int) -> str:
 
 
 def _trap(decoder: Decoder, instruction: Instruction) -> Coded:
+    number = bounded(instruction.operands[0], 0, 255, "the trap") if instruction.operands else 0
+    if number == DEBUGGER_TRAP:
+        return _no_effect(decoder, instruction)
     coded = Coded("trap", _write_trap)
-    coded.slot(bounded(instruction.operands[0], 0, 255, "the trap") if instruction.operands else 0)
+    coded.slot(number)
     return coded
 
 

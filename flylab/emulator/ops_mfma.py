@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from flylab.codegen.encoding import is_inline
@@ -20,6 +21,8 @@ from flylab.mfma import FORMATS, INSTRUCTIONS, OLDER_NAMES, Mfma, mfma
 
 _NUMBER = re.compile(r"(cbsz|abid|blgp):(\d{1,2})")
 _BITS = re.compile(r"(neg|op_sel|op_sel_hi):\[([01](?:,[01]){1,2})\]")
+# Of the instructions whose sources are of any format, the widest takes so many registers.
+MIXED_REGISTERS = 8
 _CONSTANTS = {"f64": "double", "f32": "float", "i32": "i32"}
 
 
@@ -36,6 +39,8 @@ def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
     if row.sparse and cbsz & 3:
         abid = 0
     result, a, b, c, *scales = operands_of(instruction, 6 if row.scaled else 4)
+    if row.mixed:
+        a, b = (_narrowed(operand, side.registers) for operand, side in ((a, row.a), (b, row.b)))
     slots = Slots([_tuple(decoder, operand, count) for operand, count in (
         (result, row.result_registers), (a, row.a.registers), (b, row.b.registers))])
     constant = not row.sparse and c.kind == CONSTANT
@@ -62,6 +67,11 @@ def _tuple(decoder: Decoder, operand: Operand, count: int) -> int:
     if count > 1 and operand.index % 2:
         raise OperandError(f"its registers from {operand.index} on do not begin at an even number")
     return place
+
+
+def _narrowed(operand: Operand, count: int) -> Operand:
+    """The first registers of a source whose format fills fewer than 8: unoptimised code of LLVM names all 8."""
+    return replace(operand, count=count) if operand.count == MIXED_REGISTERS else operand
 
 
 def _addend(decoder: Decoder, row: Mfma, operand: Operand, result: int) -> int:
