@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -116,6 +118,29 @@ def test_a_debugger_trap_does_nothing_where_no_debugger_is(chip: str) -> None:
     assert "s_trap 3" in [i.text for i in device.isa.kernels["k"].instructions]
     device.launch(grid=1, block=64, args=[found])
     assert np.all(found == 9)
+
+
+MATRIX = "<8 x i32>, <8 x i32>, <4 x float>, i32, i32, i32, i32, i32, i32"
+WIDE_SOURCES = element("%p", "<4 x float>", "%a") + f"""
+  %c = load <4 x float>, ptr addrspace(1) %p
+  %ones = insertelement <8 x i32> splat (i32 {0x22222222}), i32 %t, i32 7
+  %twos = insertelement <8 x i32> splat (i32 {0x44444444}), i32 %t, i32 4
+  %d = call <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v8i32.v8i32(<8 x i32> %ones, <8 x i32> %twos,
+      <4 x float> %c, i32 4, i32 4, i32 0, i32 127, i32 0, i32 127)
+  store <4 x float> %d, ptr addrspace(1) %p
+"""
+
+
+def test_matrix_sources_wider_than_their_format() -> None:
+    """Unoptimised code names 8 registers for fp4 too, of which 4 are the 128 ones and the 128 twos."""
+    declared = f"declare <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v8i32.v8i32({MATRIX})"
+    device = program("gfx950", kernel("ptr %a", WIDE_SOURCES, declared), 0)
+    text = next(i.text for i in device.isa.kernels["k"].instructions if "f8f6f4" in i.mnemonic)
+    first, last = map(int, re.findall(r"v\[(\d+):(\d+)\]", text)[0])
+    assert last - first == 7
+    found = np.arange(256, dtype="f4")
+    device.launch(grid=1, block=64, args=[found])
+    assert np.array_equal(found, np.arange(256) + 256)
 
 
 # An array of n ints on the stack, in a function that calls itself n times with one less: i32 at(i32 n).
