@@ -12,6 +12,7 @@ from functools import cached_property
 
 from flylab.codegen.encoding import size_of
 from flylab.codegen.expressions import BadExpression
+from flylab.codegen.kind_of_text import check_is_assembly
 from flylab.codegen.listing import Function
 from flylab.codegen.listing import Instruction as Instruction
 from flylab.codegen.metadata import Entry, read_metadata
@@ -22,6 +23,8 @@ from flylab.errors import CompileError
 from flylab.targets import Target, target
 
 LDS_ALIGNMENT = 16
+# LLVM's target for code that both chips run; without a word it runs on the first.
+GENERIC_TARGET, GENERIC_DEFAULT = "gfx9-4-generic", "gfx942"
 DYNAMIC_STACK_BYTES = 65536
 """Private memory a lane for the stack of kernels that recurse or have arrays of dynamic size, which none can know.
 
@@ -131,18 +134,19 @@ class Isa:
 
     @classmethod
     def parse(cls, text: str, chip: str | None = None) -> Isa:
-        """Reads assembly text; `chip` is the chip of text that names none.
+        """Reads assembly text; `chip` is the chip of text that names none, or the generic target of both.
 
-        Raises `CompileError` where it names no chip or no kernel, where a kernel has no body, and, with the line's
-        number, for what cannot be read.
+        Raises `CompileError` where it names no chip or another one, no kernel, where a kernel has no body, and, with
+        the line's number, for what cannot be read.
         """
+        check_is_assembly(text)
+        found = _TARGET.search(text)
+        name = _chip(found[1], chip) if found else ""
         reader = Reader(text)
         notes = read_metadata(reader.metadata)
-        found = _TARGET.search(text) or _TARGET_NAME.search(notes.take("amdhsa.target", str, ""))
-        name = found[1] if found else chip
-        if name is None:
-            raise CompileError("this assembly names no chip",
-                               hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
+        if not name:
+            found = _TARGET_NAME.search(notes.take("amdhsa.target", str, ""))
+            name = _chip(found[1] if found else None, chip)
         descriptors, functions = reader.descriptors(), reader.functions()
         if not descriptors:
             raise CompileError("this assembly holds no kernel", hint="a kernel needs an .amdhsa_kernel block")
@@ -152,9 +156,22 @@ class Isa:
         return cls(text, target(name), kernels, functions, reader.sections, reader.symbols, reader.lds_bytes)
 
 
-_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?-(gfx\w+)', re.M)
-_TARGET_NAME = re.compile(r"-(gfx\w+)")
+_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?-(gfx[\w-]+)', re.M)
+_TARGET_NAME = re.compile(r"-(gfx[\w-]+)")
 _REGISTER = re.compile(r"(?<![\w.$])([vas])(?:(\d{1,3})|\[\d{1,3}:(\d{1,3})\])(?!\w)")
+
+
+def _chip(named: str | None, asked: str | None) -> str:
+    """The chip of a text that names one, or the generic target, or none, where one may be asked for."""
+    if named == GENERIC_TARGET or named is None and asked is not None:
+        return target(asked or GENERIC_DEFAULT).arch
+    if named is None:
+        raise CompileError("this assembly names no chip",
+                           hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
+    if asked not in (None, target(named).arch):
+        raise CompileError(f"this assembly is for {named}, and {asked} was asked for",
+                           hint="leave chip= out, or compile it for that chip")
+    return named
 
 
 def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict[str, int], reader: Reader,
