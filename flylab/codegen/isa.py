@@ -10,13 +10,14 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from flylab.codegen.descriptor import KERNARG_BYTES
 from flylab.codegen.encoding import size_of
 from flylab.codegen.expressions import BadExpression
 from flylab.codegen.kind_of_text import check_is_assembly
 from flylab.codegen.listing import Function
 from flylab.codegen.listing import Instruction as Instruction
 from flylab.codegen.metadata import Entry, read_metadata
-from flylab.codegen.reader import KERNARG_BYTES, Reader
+from flylab.codegen.reader import Reader
 from flylab.codegen.sections import Section
 from flylab.codegen.symbols import Symbols
 from flylab.errors import CompileError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from flylab.codegen import sections
+from flylab.codegen.descriptor import SETTINGS, unknown_setting
 from flylab.codegen.encoding import size_of
 from flylab.codegen.expressions import BadExpression
 from flylab.codegen.listing import BYTES, END, LABEL, Code, Function, Instruction, Mark
@@ -22,14 +23,6 @@ _NOTHING = {".amdgcn_target", ".amdhsa_code_object_version", ".globl", ".global"
             ".local", ".ident", ".addrsig", ".addrsig_sym", ".no_dead_strip", ".version", ".symver", ".cv_loc"}
 _OLD = {".amd_kernel_code_t", ".hsa_code_object_version", ".amdgpu_hsa_kernel", ".hsa_code_object_isa"}
 MOST_LDS = 1 << 20
-# Far more than any kernel takes.
-KERNARG_BYTES = 1 << 20
-# What the values of a descriptor may be, by how their names begin; the first that fits counts.
-_LIMITS = (("next_free_vgpr", 0, 512), ("next_free_sgpr", 0, 102), ("accum_offset", 4, 256),
-           ("wavefront_size32", 0, 0), ("user_sgpr_count", 0, 16), ("user_sgpr_kernarg_preload", 0, 16),
-           ("user_sgpr_", 0, 1), ("system_sgpr_", 0, 1), ("system_vgpr_workitem_id", 0, 2), ("ieee_mode", 0, 1),
-           ("dx10_clamp", 0, 1), ("fp16_overflow", 0, 1), ("exception_", 0, 1), ("float_", 0, 3),
-           ("kernarg_size", 0, KERNARG_BYTES), ("", 0, (1 << 32) - 1))
 
 
 class Reader:
@@ -77,7 +70,7 @@ class Reader:
         except BadExpression as error:
             raise statement.error(f"the kernel descriptor holds an expression, {text[:80]!r}, without a value: {error}",
                                   hint="compile the kernel and the functions it calls as one module") from None
-        low, high = next((low, high) for start, low, high in _LIMITS if name.startswith(start))
+        low, high = SETTINGS[name]
         if not low <= value <= high:
             hint = "the waves of these chips have 64 lanes" if name == "wavefront_size32" else None
             raise statement.error(f".amdhsa_{name} is {value}, and {low} to {high} are possible", hint=hint)
@@ -100,7 +93,12 @@ class Reader:
     def _label(self, statement: Statement, name: str) -> None:
         if self.section.code:
             self._mark(LABEL, name, statement)
-        self.symbols.places[name] = Place(self.section.name, self.section.size)
+        self._define(statement, name, Place(self.section.name, self.section.size))
+
+    def _define(self, statement: Statement, name: str, place: Place) -> None:
+        if name in self.symbols.places:
+            raise statement.error(f"the symbol '{name[:80]}' is defined a second time")
+        self.symbols.places[name] = place
 
     def _instruction(self, statement: Statement) -> None:
         if not self.section.code:
@@ -128,7 +126,7 @@ class Reader:
         elif word in (".text", ".data", ".bss", ".rodata"):
             self._enter(self._section(word, None))
         elif word.startswith(".amdhsa_") and self.descriptor:
-            self.settings[self.descriptor][word.removeprefix(".amdhsa_")] = statement, rest
+            self._descriptor_line(statement, word.removeprefix(".amdhsa_"), rest)
         elif word in sections.ALIGNMENTS:
             self.section.align(sections.alignment_of(statement, word, rest, self.symbols))
         elif word in sections.DATA:
@@ -163,7 +161,17 @@ class Reader:
         if self.section.code:
             self._mark(END, "", statement)
         self.descriptor = rest.strip('"')
+        if self.descriptor in self.settings:
+            raise statement.error(f"kernel '{self.descriptor}' has a second descriptor")
         self.settings[self.descriptor] = {}
+
+    def _descriptor_line(self, statement: Statement, name: str, rest: str) -> None:
+        if (hint := unknown_setting(name)) is not None:
+            raise statement.error(f".amdhsa_{name} is no setting of a descriptor for these chips", hint=hint)
+        settings = self.settings[self.descriptor]
+        if name in settings:
+            raise statement.error(f"kernel '{self.descriptor}' has .amdhsa_{name} a second time")
+        settings[name] = statement, rest
 
     def _end_kernel(self, statement: Statement, word: str, rest: str) -> None:
         self.descriptor = ""
@@ -230,11 +238,12 @@ class Reader:
             raise statement.error(f"'{statement.text[:80]}' does not give a name, a size and an alignment")
         if lds:
             at = -(-self.lds_bytes // step) * step
-            self.symbols.places[name], self.lds_bytes = Place(LDS, at), at + size
+            self._define(statement, name, Place(LDS, at))
+            self.lds_bytes = at + size
             return
         section = self._section(".bss", None)
         section.align(step)
-        self.symbols.places[name] = Place(section.name, section.size)
+        self._define(statement, name, Place(section.name, section.size))
         self.object_names.add(name)
         section.add(bytes(size))
 

@@ -18,7 +18,7 @@ from tests.emulator.toolchain import CHIPS, assembly, compile_object, element, k
 DISASSEMBLER = shutil.which("llvm-objdump-22")
 BODY = element("%p", "i32", "%a") + "  store i32 9, ptr addrspace(1) %p\n"
 LISTING = """
-/tmp/k.o:	file format elf64-amdgpu
+k.o:	file format elf64-amdgpu
 
 Disassembly of section .text:
 

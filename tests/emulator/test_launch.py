@@ -202,7 +202,7 @@ def test_a_block_larger_than_the_kernel_was_compiled_for() -> None:
 
 def test_which_kernel() -> None:
     second = assembly(EMPTY).replace("k:", "m:").replace("k,@function", "m,@function").replace(
-        ".size k, .Lend-k", ".size m, 0").replace("amdhsa_kernel k", "amdhsa_kernel m")
+        ".size k, .Lend-k", ".size m, 0").replace("amdhsa_kernel k", "amdhsa_kernel m").replace(".Lend", ".Lm_end")
     device = Program.from_assembly(assembly(EMPTY) + second)
     with pytest.raises(DeviceError, match="holds 2 kernels: k, m") as caught:
         device.launch(grid=1, block=64, args=[None])
