@@ -10,31 +10,42 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from flylab.codegen.descriptor import KERNARG_BYTES
 from flylab.codegen.encoding import size_of
 from flylab.codegen.expressions import BadExpression
+from flylab.codegen.kind_of_text import check_is_assembly
 from flylab.codegen.listing import Function
 from flylab.codegen.listing import Instruction as Instruction
 from flylab.codegen.metadata import Entry, read_metadata
-from flylab.codegen.reader import KERNARG_BYTES, Reader
+from flylab.codegen.reader import Reader
 from flylab.codegen.sections import Section
 from flylab.codegen.symbols import Symbols
 from flylab.errors import CompileError
 from flylab.targets import Target, target
 
 LDS_ALIGNMENT = 16
-DYNAMIC_STACK_BYTES = 16384
-"""Private memory a lane for the stack of kernels that recurse or call through pointers, whose depth none can know."""
+# LLVM's target for code that both chips run; without a word it runs on the first.
+GENERIC_TARGET, GENERIC_DEFAULT = "gfx9-4-generic", "gfx942"
+DYNAMIC_STACK_BYTES = 65536
+"""Private memory a lane for the stack of kernels that recurse or have arrays of dynamic size, which none can know.
+
+LLVM 22 takes 64 times the bytes of such an array.
+"""
 
 
 @dataclass(frozen=True)
 class KernelArg:
-    """One kernel argument of the metadata: offset and size in bytes within the kernel-argument segment."""
+    """One kernel argument of the metadata: offset and size in bytes within the kernel-argument segment.
+
+    `alignment` is that of what a pointer to LDS points to.
+    """
 
     name: str
     offset: int
     size: int
     kind: str
     address_space: str = ""
+    alignment: int = LDS_ALIGNMENT
 
     @property
     def hidden(self) -> bool:
@@ -126,37 +137,45 @@ class Isa:
 
     @classmethod
     def parse(cls, text: str, chip: str | None = None) -> Isa:
-        """Reads assembly text; `chip` is the chip of text that names none.
+        """Reads assembly text; `chip` is the chip of text that names none, or the generic target of both.
 
-        Raises `CompileError` where it names no chip or no kernel, where a kernel has no body, and, with the line's
-        number, for what cannot be read.
+        Raises `CompileError` where it names no chip or another one, no kernel, where a kernel has no body, and, with
+        the line's number, for what cannot be read.
         """
-        if not isinstance(text, str):
-            raise CompileError(f"assembly is text, and this is a {type(text).__name__}")
+        check_is_assembly(text)
         text = text.removeprefix("\ufeff")
+        named = _TARGET.findall(text)
+        if named:  # another chip's text is named for that, before what else it has
+            _chip(named, chip)
         reader = Reader(text)
         notes = read_metadata(reader.metadata)
-        named = [*_TARGET.findall(text), *_TARGET_NAME.findall(notes.take("amdhsa.target", str, ""))]
-        names = dict.fromkeys(named if chip is None else [*named, target(chip).arch])
-        if len(names) > 1:
-            raise CompileError(f"this assembly is for one chip, and {' and '.join(map(str, names))} are named",
-                               hint="compile it for the chip that is to run it")
-        name = next(iter(names), None)
-        if name is None:
-            raise CompileError("this assembly names no chip",
-                               hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
+        target_ = _chip([*named, *_TARGET_NAME.findall(notes.take("amdhsa.target", str, ""))], chip)
         descriptors, functions = reader.descriptors(), reader.functions()
         if not descriptors:
             raise CompileError("this assembly holds no kernel", hint="a kernel needs an .amdhsa_kernel block")
         metadata = {k.take(".name", str): k for k in notes.entries("amdhsa.kernels")}
-        kernels = {name_: _kernel(target(name), functions.get(name_), name_, descriptor, reader,
+        kernels = {name_: _kernel(target_, functions.get(name_), name_, descriptor, reader,
                                   metadata.get(name_, Entry())) for name_, descriptor in descriptors.items()}
-        return cls(text, target(name), kernels, functions, reader.sections, reader.symbols, reader.lds_bytes)
+        return cls(text, target_, kernels, functions, reader.sections, reader.symbols, reader.lds_bytes)
 
 
-_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?-(gfx\w+)', re.M)
-_TARGET_NAME = re.compile(r"-(gfx\w+)")
+_TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?-(gfx[\w-]+)', re.M)
+_TARGET_NAME = re.compile(r"-(gfx[\w-]+)")
 _REGISTER = re.compile(r"(?<![\w.$])([vas])(?:(\d{1,3})|\[\d{1,3}:(\d{1,3})\])(?!\w)")
+
+
+def _chip(named: list[str], asked: str | None) -> Target:
+    """The chip of a text that names one, or the generic target, or none, where one may be asked for."""
+    if asked is not None:
+        named = [*named, target(asked).arch]
+    names = dict.fromkeys(name for name in named if name != GENERIC_TARGET)
+    if len(names) > 1:
+        raise CompileError(f"this assembly is for one chip, and {' and '.join(names)} are named",
+                           hint="leave chip= out, or compile it for the chip that is to run it")
+    if not names and not named:
+        raise CompileError("this assembly names no chip",
+                           hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
+    return target(next(iter(names), GENERIC_DEFAULT))
 
 
 def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict[str, int], reader: Reader,
@@ -170,7 +189,8 @@ def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict
     agprs = _symbol(reader, f"{name}.num_agpr", metadata.take(".agpr_count", int, beyond))
     vgprs = _symbol(reader, f"{name}.num_vgpr", descriptor.get("accum_offset", total) if agprs else total)
     args = tuple(KernelArg(a.take(".name", str, ""), a.take(".offset", int), a.take(".size", int),
-                           a.take(".value_kind", str), a.take(".address_space", str, ""))
+                           a.take(".value_kind", str), a.take(".address_space", str, ""),
+                           max(a.take(".pointee_align", int, LDS_ALIGNMENT), 1))
                  for a in metadata.entries(".args"))
     size = metadata.take(".kernarg_segment_size", int, descriptor.get("kernarg_size", 0))
     if max((a.offset + a.size for a in args), default=0) > size or size > KERNARG_BYTES:

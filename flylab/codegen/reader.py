@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from flylab.codegen import sections
+from flylab.codegen.descriptor import SETTINGS, unknown_setting
 from flylab.codegen.encoding import size_of
 from flylab.codegen.expressions import BadExpression
 from flylab.codegen.listing import BYTES, END, LABEL, Code, Function, Instruction, Mark
@@ -24,30 +25,6 @@ _NOTHING = {".amdgcn_target", ".amdhsa_code_object_version", ".globl", ".global"
             ".local", ".ident", ".addrsig", ".addrsig_sym", ".no_dead_strip", ".version", ".symver", ".cv_loc"}
 _OLD = {".amd_kernel_code_t", ".hsa_code_object_version", ".amdgpu_hsa_kernel", ".hsa_code_object_isa"}
 MOST_LDS = 1 << 20
-# Far more than any kernel takes.
-KERNARG_BYTES = 1 << 20
-# What the values of a descriptor may be, by how their names begin; the first that fits counts.
-_LIMITS = (("next_free_vgpr", 0, 512), ("next_free_sgpr", 0, 102), ("accum_offset", 4, 256),
-           ("wavefront_size32", 0, 0), ("user_sgpr_count", 0, 16), ("user_sgpr_kernarg_preload", 0, 16),
-           ("user_sgpr_", 0, 1), ("system_sgpr_", 0, 1), ("system_vgpr_workitem_id", 0, 2), ("ieee_mode", 0, 1),
-           ("dx10_clamp", 0, 1), ("tg_split", 0, 1), ("uses_dynamic_stack", 0, 1), ("reserve_", 0, 1),
-           ("enable_private_segment", 0, 1),
-           ("fp16_overflow", 0, 1), ("exception_", 0, 1), ("float_", 0, 3),
-           ("kernarg_size", 0, KERNARG_BYTES), ("", 0, (1 << 32) - 1))
-
-
-# What a descriptor may hold. Source: LLVM 22's AMDGPU usage guide, with what it wants of flat scratch set up by code.
-SETTINGS = frozenset("""
-next_free_vgpr next_free_sgpr accum_offset group_segment_fixed_size private_segment_fixed_size kernarg_size
-user_sgpr_count user_sgpr_private_segment_buffer user_sgpr_dispatch_ptr user_sgpr_queue_ptr
-user_sgpr_kernarg_segment_ptr user_sgpr_dispatch_id user_sgpr_flat_scratch_init user_sgpr_private_segment_size
-user_sgpr_kernarg_preload_length user_sgpr_kernarg_preload_offset uses_dynamic_stack enable_private_segment
-system_sgpr_private_segment_wavefront_offset system_sgpr_workgroup_id_x system_sgpr_workgroup_id_y
-system_sgpr_workgroup_id_z system_sgpr_workgroup_info system_vgpr_workitem_id reserve_vcc reserve_flat_scratch
-reserve_xnack_mask float_round_mode_32 float_round_mode_16_64 float_denorm_mode_32 float_denorm_mode_16_64 dx10_clamp
-ieee_mode fp16_overflow tg_split wavefront_size32 exception_fp_ieee_invalid_op exception_fp_denorm_src
-exception_fp_ieee_div_zero exception_fp_ieee_overflow exception_fp_ieee_underflow exception_fp_ieee_inexact
-exception_int_div_zero""".split())
 
 
 class Reader:
@@ -100,7 +77,7 @@ class Reader:
         except BadExpression as error:
             raise statement.error(f"the kernel descriptor holds an expression, {text[:80]!r}, without a value: {error}",
                                   hint="compile the kernel and the functions it calls as one module") from None
-        low, high = next((low, high) for start, low, high in _LIMITS if name.startswith(start))
+        low, high = SETTINGS[name]
         if not low <= value <= high:
             hint = "the waves of these chips have 64 lanes" if name == "wavefront_size32" else None
             raise statement.error(f".amdhsa_{name} is {value}, and {low} to {high} are possible", hint=hint)
@@ -121,11 +98,14 @@ class Reader:
         code.marks.append(Mark(kind, len(code.instructions), self.section.size, name, statement))
 
     def _label(self, statement: Statement, name: str) -> None:
-        if self.symbols.defined(name):
-            raise statement.error(f"the symbol '{name}' is defined twice")
         if self.section.code:
             self._mark(LABEL, name, statement)
-        self.symbols.places[name] = Place(self.section.name, self.section.size)
+        self._define(statement, name, Place(self.section.name, self.section.size))
+
+    def _define(self, statement: Statement, name: str, place: Place) -> None:
+        if self.symbols.defined(name):
+            raise statement.error(f"the symbol '{name[:80]}' is defined twice")
+        self.symbols.places[name] = place
 
     def _instruction(self, statement: Statement) -> None:
         if not self.section.code:
@@ -153,7 +133,7 @@ class Reader:
         elif word in (".text", ".data", ".bss", ".rodata"):
             self._enter(self._section(word, None))
         elif word.startswith(".amdhsa_") and self.descriptor:
-            self._set_descriptor(statement, word.removeprefix(".amdhsa_"), rest)
+            self._descriptor_line(statement, word.removeprefix(".amdhsa_"), rest)
         elif word in sections.ALIGNMENTS:
             self.section.align(sections.alignment_of(statement, word, rest, self.symbols))
         elif word in sections.DATA:
@@ -166,13 +146,6 @@ class Reader:
         elif (self.section.code or self.section.kept) and word not in _NOTHING and not word.startswith(".cfi_"):
             raise statement.error(f"the directive {word} cannot be read here",
                                   hint="give the instructions themselves, as LLVM's own listing does")
-
-    def _set_descriptor(self, statement: Statement, name: str, rest: str) -> None:
-        settings = self.settings[self.descriptor]
-        if name not in SETTINGS or name in settings:
-            why = "is none of these chips'" if name not in SETTINGS else "stands twice in one descriptor"
-            raise statement.error(f".amdhsa_{name} {why}")
-        settings[name] = statement, rest
 
     def _data(self, statement: Statement, word: str, rest: str) -> None:
         if self.section.kept:
@@ -195,9 +168,19 @@ class Reader:
         if self.section.code:
             self._mark(END, "", statement)
         self.descriptor = rest.strip('"')
-        if not self.descriptor or self.descriptor in self.settings:
-            raise statement.error(f"{word} names " + (f"'{rest}' again" if rest else "no kernel"))
+        if not self.descriptor:
+            raise statement.error(f"{word} names no kernel")
+        if self.descriptor in self.settings:
+            raise statement.error(f"kernel '{self.descriptor}' has a second descriptor")
         self.settings[self.descriptor] = {}
+
+    def _descriptor_line(self, statement: Statement, name: str, rest: str) -> None:
+        if (hint := unknown_setting(name)) is not None:
+            raise statement.error(f".amdhsa_{name} is no setting of a descriptor for these chips", hint=hint)
+        settings = self.settings[self.descriptor]
+        if name in settings:
+            raise statement.error(f"kernel '{self.descriptor}' has .amdhsa_{name} a second time")
+        settings[name] = statement, rest
 
     def _end_kernel(self, statement: Statement, word: str, rest: str) -> None:
         if not self.descriptor:
@@ -229,7 +212,7 @@ class Reader:
     def _set(self, statement: Statement, name: str, expression: str) -> None:
         name = name.strip(' "')
         if name in self.symbols.places or name in self.symbols.numbers and statement.text.startswith(".equiv"):
-            raise statement.error(f"the symbol '{name}' is defined twice")
+            raise statement.error(f"the symbol '{name[:80]}' is defined twice")
         if not _NAME.fullmatch(name):
             raise statement.error(f"'{statement.text[:80]}' names no symbol")
         try:
@@ -254,22 +237,28 @@ class Reader:
             raise statement.error(".popsection has no .pushsection")
 
     def _common(self, statement: Statement, word: str, rest: str) -> None:
-        """`.comm` and `.lcomm` reserve zeros, `.amdgpu_lds` bytes of LDS."""
+        """`.comm` and `.lcomm` reserve zeros, `.amdgpu_lds` bytes of LDS.
+
+        The last number is an alignment: an exponent on this target, for LDS bytes.
+        """
+        lds = word == ".amdgpu_lds"
         name, *numbers = (part.strip(' "') for part in rest.split(","))
         try:
-            size, step = (*map(self.symbols.number_of, numbers), 16 if word != ".amdgpu_lds" else 4)[:2]
+            size, step = (*map(self.symbols.number_of, numbers), 4)[:2]
         except (BadExpression, ValueError):
             size = step = -1
-        most = MOST_LDS if word == ".amdgpu_lds" else sections.MOST_BYTES
-        if not 0 <= size <= most or step < 1 or step & (step - 1):
+        if not lds:
+            step = 1 << step if 0 <= step <= sections.MOST_EXPONENT else -1
+        if not 0 <= size <= (MOST_LDS if lds else sections.MOST_BYTES) or step < 1 or step & (step - 1):
             raise statement.error(f"'{statement.text[:80]}' does not give a name, a size and an alignment")
-        if word == ".amdgpu_lds":
+        if lds:
             at = -(-self.lds_bytes // step) * step
-            self.symbols.places[name], self.lds_bytes = Place(LDS, at), at + size
+            self._define(statement, name, Place(LDS, at))
+            self.lds_bytes = at + size
             return
         section = self._section(".bss", None)
         section.align(step)
-        self.symbols.places[name] = Place(section.name, section.size)
+        self._define(statement, name, Place(section.name, section.size))
         self.object_names.add(name)
         section.add(bytes(size))
 

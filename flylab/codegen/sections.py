@@ -21,7 +21,8 @@ ALIGNMENTS = {".p2align": True, ".p2alignl": True, ".p2alignw": True, ".align": 
 """Directives that align, and whether their number is a power's exponent."""
 DATA = (*INTEGERS, *FLOATS, *STRINGS, *GAPS)
 MOST_BYTES = 1 << 28
-_MOST_ALIGNMENT = 1 << 16
+MOST_EXPONENT = 16
+_MOST_ALIGNMENT = 1 << MOST_EXPONENT
 
 
 @dataclass(frozen=True)

@@ -136,25 +136,43 @@ def _packed_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(itemsize * math.prod(shape[n + 1:]) for n in range(len(shape)))
 
 
-def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
-    """The kernel-argument segment, and the buffers of its pointers.
+def whole(name: str, value: Any) -> int:
+    """A Python or numpy integer as an int. Raises `ArgumentError` for anything else, a bool included."""
+    try:
+        if not isinstance(value, bool):
+            return index(value)
+    except TypeError:
+        pass
+    raise ArgumentError(f"{name} is {value!r}, and whole numbers are needed", hint="a whole number is an int: n // 256")
 
+
+def pack(kernel: IsaKernel, args: Sequence[Any], shared: int = 0) -> tuple[bytes, list[Buffer], int]:
+    """The kernel-argument segment, the buffers of its pointers, and the bytes of dynamic LDS, from `shared` on.
+
+    A pointer to LDS, such as OpenCL's `local int *`, takes the number of bytes that it shall have. Where there is one
+    alone, it may be left out: what `shared` says is its.
     Where the metadata says nothing of arguments, they lie one after the other, each at a multiple of its size.
     Raises `ArgumentError` for a wrong number of arguments, a number that does not fit, or a value of the wrong sort.
     """
     if not isinstance(args, Sequence) or isinstance(args, str | bytes | bytearray | memoryview):
         raise ArgumentError(f"the arguments are a {type(args).__name__}, and a list of them is needed",
                             hint="pass args=[a, b, n]")
-    parameters = [p for p in kernel.args if not p.hidden and p.kind != LDS_POINTER_KIND]
-    if not kernel.args and kernel.kernarg_size:
-        parameters = _natural(kernel, args)
+    parameters = _natural(kernel, args) if not kernel.args and kernel.kernarg_size else [
+        p for p in kernel.args if not p.hidden]
+    segment = bytearray(kernel.kernarg_size)
+    start, shared = kernel.lds_bytes, whole("the dynamic LDS", shared)
+    local = [n for n, parameter in enumerate(parameters) if parameter.kind == LDS_POINTER_KIND]
+    if len(local) == 1 and len(args) == len(parameters) - 1:
+        parameter = parameters.pop(local[0])
+        place = _lds_place(parameter, start)
+        _put(segment, parameter, number_bytes(parameter.name, parameter, place))
+        shared += place - start
     if len(parameters) != len(args):
         names = ", ".join(p.name or f"argument {n}" for n, p in enumerate(parameters)) or "none"
         hint = None if kernel.args else ("without metadata .amdhsa_kernarg_size says how many bytes they take: it is "
                                          f"{kernel.kernarg_size} for kernel '{kernel.name}'")
         raise ArgumentError(f"kernel '{kernel.name}' takes {len(parameters)} arguments ({names}), and {len(args)} were "
-                            "given", hint=hint)
-    segment = bytearray(kernel.kernarg_size)
+                            "given", hint="a pointer to LDS takes its number of bytes" if local else hint)
     buffers = []
     for number, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
         name = parameter.name or f"argument {number}"
@@ -166,10 +184,25 @@ def pack(kernel: IsaKernel, args: Sequence[Any]) -> tuple[bytes, list[Buffer]]:
             data = address.to_bytes(8, "little")
         elif parameter.kind == NUMBER_KIND:
             data = number_bytes(name, parameter, value)
+        elif parameter.kind == LDS_POINTER_KIND:
+            place = _lds_place(parameter, start + shared)
+            data = number_bytes(name, parameter, place)
+            shared = place + _lds_bytes(name, value) - start
         else:
             raise ArgumentError(f"argument '{name}' is of the kind {parameter.kind}, which the software device has not")
         _put(segment, parameter, data)
-    return bytes(segment), buffers
+    return bytes(segment), buffers, shared
+
+
+def _lds_place(parameter: KernelArg, start: int) -> int:
+    """Where from `start` on the memory of a pointer to LDS begins."""
+    return -(-start // parameter.alignment) * parameter.alignment
+
+
+def _lds_bytes(name: str, value: Any) -> int:
+    if whole(f"the bytes of LDS for argument '{name}'", value) < 0:
+        raise ArgumentError(f"argument '{name}' is a pointer to LDS, and {value} is no number of bytes")
+    return int(value)
 
 
 def _natural(kernel: IsaKernel, args: Sequence[Any]) -> list[KernelArg]:
@@ -251,7 +284,7 @@ def fill_hidden(kernel: IsaKernel, segment: bytearray, grid: tuple[int, int, int
     """
     # Source: the hidden arguments of code object version 5 in LLVM's AMDGPU usage guide, with their sizes.
     values = {"hidden_grid_dims": (1 + max((n for n in range(3) if grid[n] > 1 or block[n] > 1), default=0), 2),
-              "hidden_dynamic_lds_size": (shared, 4), LDS_POINTER_KIND: (kernel.lds_bytes, 4)}
+              "hidden_dynamic_lds_size": (shared, 4)}
     for n, axis in enumerate("xyz"):
         values[f"hidden_block_count_{axis}"] = grid[n], 4
         values[f"hidden_group_size_{axis}"] = block[n], 2

@@ -37,6 +37,9 @@ OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor'
 # By whether the descriptor asks for the arguments' address.
 NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1",
               "an array argument is None, or its pointer was not passed on")
+# Where the compiler knew the size of private memory, and where it did not.
+INDEX_HINTS = ("an index into memory of the thread's own is outside of it",
+               "a recursion is too deep, an array of dynamic size too long, or an index outside of its array")
 EMPTY_HINT = "launch only where there is data"
 
 
@@ -90,9 +93,9 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return DeviceError(what + place, where=where)
     if worker.fault_kind == PRIVATE:
         offset = ctypes.c_int64(worker.fault_address).value
+        hint = INDEX_HINTS[kernel.descriptor.get("uses_dynamic_stack", 0)]
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
-                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where,
-                           hint="an index into memory of the thread's own is outside of it")
+                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where, hint=hint)
     if worker.fault_kind == LDS_OUTSIDE:
         what, hint = _outside_lds(kernel, geometry, worker)
         return OutOfBounds(what + place, where=where, hint=hint)

@@ -75,7 +75,7 @@ class Code:
                 instructions[number] = replace(instruction, operands=(*instruction.operands[:-1], label))
         return cls(replace(kernel, instructions=tuple(instructions), labels=labels), tuple(addresses), places)
 
-    @property
+    @cached_property
     def span(self) -> tuple[int, int]:
         """The lowest address of an instruction, and how many bytes there are up to the highest."""
         return min(self.addresses), max(self.addresses) - min(self.addresses)
@@ -102,7 +102,8 @@ class Image:
                 self.starts[name] = at
                 at += -(-(section.size + 1) // CODE_ALIGNMENT) * CODE_ALIGNMENT
         self.data = {name: section for name, section in isa.sections.items() if section.kept and section.size}
-        self.memory = {name: Memory(section.size, bytes(section.data)) for name, section in self.data.items()}
+        self.memory = {name: Memory(section.size, bytes(section.data), section.alignment)
+                       for name, section in self.data.items()}
         self.table = self._pointer_table()
         for name, section in self.data.items():
             for relocation in section.relocations:

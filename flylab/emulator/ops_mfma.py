@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from flylab.codegen.encoding import base_name, is_inline
@@ -22,6 +23,8 @@ _NUMBER = re.compile(r"(cbsz|abid|blgp):(\d{1,2})")
 _BITS = re.compile(r"(neg|op_sel|op_sel_hi):\[([01](?:,[01]){1,2})\]")
 # Registers of a result that may overlap a part of C: so LLVM's assembler has it, and its compiler makes use of it.
 MOST_OVERLAPPED = 4
+# Of the instructions whose sources are of any format, the widest takes so many registers.
+MIXED_REGISTERS = 8
 _CONSTANTS = {"f64": "double", "f32": "float", "i32": "i32"}
 
 
@@ -38,6 +41,8 @@ def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
     if row.sparse and cbsz & 3:
         abid = 0
     result, a, b, c, *scales = operands_of(instruction, 6 if row.scaled else 4)
+    if row.mixed:
+        a, b = (_narrowed(operand, side.registers) for operand, side in ((a, row.a), (b, row.b)))
     slots = Slots([decoder.registers.offset(operand, count, VECTOR) for operand, count in (
         (result, row.result_registers), (a, row.a.registers), (b, row.b.registers))])
     constant = not row.sparse and c.kind == CONSTANT
@@ -56,6 +61,11 @@ def _decode(decoder: Decoder, instruction: Instruction) -> Coded:
                 (negative[0], negative[1], negative[2]),
                 _scale_bytes(lists) if row.scaled else None)
     return Coded(form.key, partial(matrix.write, form), slots)
+
+
+def _narrowed(operand: Operand, count: int) -> Operand:
+    """The first registers of a source whose format fills fewer than 8: unoptimised code of LLVM names all 8."""
+    return replace(operand, count=count) if operand.count == MIXED_REGISTERS else operand
 
 
 def _addend(decoder: Decoder, row: Mfma, operand: Operand, result: int) -> int:

@@ -124,12 +124,13 @@ class Program:
 
         Arguments are laid out by the kernel's metadata. Numbers take their type from the value, not from the kernel:
         1.0 for a float, 1 for an integer, numpy's scalars (ml_dtypes' too) and bytes as they are; a struct is bytes.
-        Without metadata they lie one after the other, and each must have a size of its own.
+        Without metadata they lie one after the other, and each must have a size of its own. A pointer to LDS takes a
+        number of bytes; one alone may be left out, and has those of `shared`.
         `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
         Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.
         """
         chosen = self._kernel(kernel)
-        segment, buffers = pack(chosen, args)
+        segment, buffers, shared = pack(chosen, args, shared)
         return self.launch_packed(chosen.name, grid, block, segment, buffers, shared)
 
     def launch_packed(self, kernel: str, grid: int | Sequence[int], block: int | Sequence[int], kernarg: bytes,

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from ctypes import c_uint32
 from dataclasses import dataclass
 from functools import cache, partial
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
-from flylab.emulator.arguments import Buffer
+from flylab.emulator.arguments import Buffer, whole
 from flylab.emulator.helpers import Task, start, submit
 from flylab.emulator.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
 from flylab.emulator.residents import Context, Residents, workgroups_per_unit
@@ -36,7 +35,7 @@ from flylab.emulator.state import (
     Range,
     Worker,
 )
-from flylab.errors import ArgumentError, DeviceError
+from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
     from flylab.emulator.program import Loaded
@@ -95,7 +94,7 @@ class Geometry:
     @classmethod
     def of(cls, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int], shared: int) -> Geometry:
         """A launch's shape, checked against the kernel and its chip."""
-        found = cls(_dims("grid", grid), _dims("block", block), _whole("the dynamic LDS", shared))
+        found = cls(_dims("grid", grid), _dims("block", block), whole("the dynamic LDS", shared))
         if kernel.required_workgroup not in ((), found.block):
             raise DeviceError(f"a block of {_times(found.block)} threads does not fit kernel '{kernel.name}', which is "
                               f"compiled for {_times(kernel.required_workgroup)} exactly",
@@ -128,19 +127,9 @@ class Geometry:
         return found
 
 
-def _whole(name: str, value: Any) -> int:
-    """A Python or numpy integer as an int. Raises `ArgumentError` for anything else, a bool included."""
-    try:
-        if not isinstance(value, bool):
-            return index(value)
-    except TypeError:
-        pass
-    raise ArgumentError(f"{name} is {value!r}, and whole numbers are needed", hint="a whole number is an int: n // 256")
-
-
 def _dims(name: str, value: int | Sequence[int]) -> Dims:
     several = isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
-    numbers = tuple(_whole(f"the {name}", n) for n in (value if several else (value,)))  # type: ignore[union-attr]
+    numbers = tuple(whole(f"the {name}", n) for n in (value if several else (value,)))  # type: ignore[union-attr]
     if not 1 <= len(numbers) <= 3:
         raise DeviceError(f"the {name} has {len(numbers)} dimensions, and one to three are possible")
     if min(numbers) < 1:

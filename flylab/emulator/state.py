@@ -116,9 +116,10 @@ RECORD = c_uint32 * (RECORD_BYTES // 4)
 
 
 class Memory:
-    """Zeroed native memory that begins at a multiple of `ALIGNMENT`, alive as long as this object."""
+    """Zeroed native memory that begins at a multiple of `alignment`, alive as long as this object."""
 
-    def __init__(self, size: int, data: bytes = b""):
-        self._keep = ctypes.create_string_buffer(max(size, len(data)) + ALIGNMENT)
-        self.address = -(-ctypes.addressof(self._keep) // ALIGNMENT) * ALIGNMENT
+    def __init__(self, size: int, data: bytes = b"", alignment: int = ALIGNMENT):
+        step = max(alignment, ALIGNMENT)
+        self._keep = ctypes.create_string_buffer(max(size, len(data)) + step)
+        self.address = -(-ctypes.addressof(self._keep) // step) * step
         ctypes.memmove(self.address, data, len(data))

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from flylab.codegen.descriptor import SETTINGS
 from flylab.codegen.expressions import evaluate, parse, signed
 from flylab.codegen.isa import Isa
 from flylab.codegen.macros import Statements
@@ -195,6 +196,13 @@ def test_values_of_expressions(text: str, value: int) -> None:
     (".popsection", "has no .pushsection"),
     (".p2align 60", "is no power of two"), (".amd_kernel_code_t", "belongs to code objects of version 2"),
     (".set a, " + "(" * 5000 + "1", "is no expression"), (".amdgpu_lds a, -4", "does not give a name, a size"),
+    ("a:\n  s_nop 0\na:", "ISA line 8: the symbol 'a' is defined twice"),
+    (".amdgpu_lds k, 4", "the symbol 'k' is defined twice"),
+    (".comm a,4,2\na:", "the symbol 'a' is defined twice"),
+    (".amdhsa_kernel k\n.amdhsa_ieee_mod 1\n", "ieee_mod is no setting of a descriptor for these chips\nhint: did you "
+     "mean .amdhsa_ieee_mode?"), (".amdhsa_kernel k\n.amdhsa_inst_pref_size 1", "no setting of a descriptor"),
+    (".amdhsa_kernel k\n.amdhsa_tg_split 0\n.amdhsa_tg_split 1", "kernel 'k' has .amdhsa_tg_split a second time"),
+    (".amdhsa_kernel k\n.end_amdhsa_kernel", "kernel 'k' has a second descriptor"),
     (".data\n.ascii no\n.text", "is no string in quotes"), (".data\n.zero 1 << 40\n.text", "gives more than"),
     (".data\n.float x\n.text", "is no number of the directive's format"),
     (".data\n  s_nop 0\n", "belongs to no function"),
@@ -242,3 +250,18 @@ def test_statements_keep_their_lines() -> None:
     statements = Statements(text, lambda _: 0, lambda _: False)
     assert [(s.number, s.text) for s in statements] == [
         (1, "a:"), (5, "two"), (3, "one"), (8, "b:"), (8, "three")]
+
+
+@pytest.mark.skipif(ASSEMBLER is None, reason="Debian's llvm-22 is not on PATH")
+def test_the_settings_of_descriptors_are_those_that_llvm_takes() -> None:
+    """Of the chips before gfx942 too, whose settings for scratch memory gfx942 has no use for."""
+    refused = {}
+    for name, (low, high) in SETTINGS.items():
+        needed = {"next_free_vgpr": 4, "next_free_sgpr": 4, "accum_offset": 4} | {name: min(max(low, 4), high)}
+        lines = "\n".join(f".amdhsa_{setting} {value}" for setting, value in needed.items())
+        said = [subprocess.run([str(ASSEMBLER), "-triple=amdgcn-amd-amdhsa", f"-mcpu={chip}"], capture_output=True,
+                               input=f"k:\n.amdhsa_kernel k\n{lines}\n.end_amdhsa_kernel", text=True).stderr
+                for chip in ("gfx942", "gfx90a")]
+        if all(said):
+            refused[name] = said[0]
+    assert refused.keys() == {"wavefront_size32"}

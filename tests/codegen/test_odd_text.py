@@ -49,8 +49,8 @@ def test_a_long_sum_is_no_operand() -> None:
 
 
 @pytest.mark.parametrize("setting, why", [
-    (".amdhsa_foo 1", "ISA line 9: .amdhsa_foo is none of these chips'"),
-    (".amdhsa_next_free_vgpr 9", "ISA line 9: .amdhsa_next_free_vgpr stands twice in one descriptor"),
+    (".amdhsa_foo 1", "ISA line 9: .amdhsa_foo is no setting of a descriptor for these chips"),
+    (".amdhsa_next_free_vgpr 9", "ISA line 9: kernel 'k' has .amdhsa_next_free_vgpr a second time"),
     ("s_nop 0", "ISA line 9: 's_nop 0' stands in the descriptor of kernel 'k'"), ("x:", "stands in the descriptor"),
     (".long 1", "stands in the descriptor"), (".amdhsa_tg_split 2", ".amdhsa_tg_split is 2, and 0 to 1 are possible"),
     (".amdhsa_uses_dynamic_stack 2", "0 to 1 are possible"), (".end_amdhsa_kernel", "ISA line 10: .end_amdhsa_kernel"),
@@ -58,7 +58,7 @@ def test_a_long_sum_is_no_operand() -> None:
 ])
 def test_descriptors(setting: str, why: str) -> None:
     if setting == ".amdhsa_kernel z":
-        setting, why = ".end_amdhsa_kernel\n.amdhsa_kernel k", "ISA line 10: .amdhsa_kernel names 'k' again"
+        setting, why = ".end_amdhsa_kernel\n.amdhsa_kernel k", "ISA line 10: kernel 'k' has a second descriptor"
     with pytest.raises(CompileError, match=re.escape(why)):
         Isa.parse(text(setting=setting))
 
@@ -91,7 +91,7 @@ def test_two_targets_in_one_text() -> None:
 
 @pytest.mark.parametrize("value", [None, 5, b"", ["k:"]])
 def test_what_is_no_text(value: Any) -> None:
-    with pytest.raises(CompileError, match="assembly is text, and this is a"):
+    with pytest.raises(CompileError, match="assembly is text, and a"):
         Isa.parse(value)
 
 

@@ -175,7 +175,7 @@ REFUSED = [
     ("gfx942", "v_mfma_f64_16x16x4_f64 v[0:7], v[40:41], v[44:45], v[0:7] blgp:1", "it takes no blgp"),
     ("gfx942", "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[8:11], v[12:13]", "names 2 registers where .* takes 1"),
     ("gfx942", "v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[8:11], 0", "a constant stands where"),
-    ("gfx950", "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[8:15], v[16:23], v[0:3] cbsz:2", "names 8 .* takes 6"),
+    ("gfx950", "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[8:11], v[16:23], v[0:3] cbsz:2", "names 4 .* takes 6"),
     ("gfx950", "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[8:15], v[16:23], v[0:3] cbsz:5", "name formats from 0 to 4"),
     ("gfx950", "v_mfma_f32_16x16x128_f8f6f4 v[0:3], v[8:15], v[16:23], v[0:3] op_sel:[1,0,0]", "it takes no op_sel"),
     ("gfx950", "v_mfma_scale_f32_16x16x128_f8f6f4 v[0:3], v[8:15], v[16:23], v[0:3]", "it has 4 operands, and takes 6"),

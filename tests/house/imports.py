@@ -52,8 +52,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # Files that belong to a unit whose name they do not start with.
 PART_OF = {f"codegen.{name}": "codegen.isa" for name in (
-    "encoding", "expressions", "listing", "macros", "metadata", "operand_text", "reader", "sections", "strings",
-    "symbols")}
+    "descriptor", "encoding", "expressions", "kind_of_text", "listing", "macros", "metadata", "operand_text", "reader",
+    "sections", "strings", "symbols")}
 
 # What a unit may import inside a function only, and why.
 MAY_IMPORT_LAZILY: dict[str, tuple[frozenset[str], str]] = {
