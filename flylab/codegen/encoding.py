@@ -43,6 +43,10 @@ _ALWAYS_SHORT = _SHORT_ONLY - {"v_clrexcp", "v_permlane16_swap_b32", "v_permlane
 SUFFIXES = ("_e32", "_e64", "_sdwa", "_dpp")
 _DPP_WORD = re.compile(r"(quad_perm|row_\w+|wave_\w+|bank_mask|bound_ctrl)\b")
 _SDWA_WORD = re.compile(r"(dst_sel|dst_unused|src[01]_sel):")
+# Where the text may leave out VCC: the beginnings of names, how many operands there are without it, and its place.
+_IMPLIED_VCC = (("v_cmp", 2, 0), ("v_cndmask_b32", 3, 3), ("v_add_co_u32", 3, 1), ("v_sub_co_u32", 3, 1),
+                ("v_subrev_co_u32", 3, 1))
+_NAMES_VCC = tuple(beginning for beginning, _, _ in _IMPLIED_VCC)
 _WRAPPED = re.compile(r"-|\||neg\(|abs\(|sext\(")
 _AFTER_V, _WRAPS = frozenset("0123456789["), frozenset("-|nas")
 INLINE_FLOATS = {0.0, 0.5, 1.0, 2.0, 4.0}
@@ -193,6 +197,19 @@ def short_sources(name: str, operands: tuple[str, ...]) -> list[str] | None:
     if name.startswith(LITERAL_IN_VECTOR):
         del rest[literal_place(name) - 1:literal_place(name)]
     return rest
+
+
+def with_implied(mnemonic: str, operands: tuple[str, ...]) -> tuple[str, ...]:
+    """The operands, with the VCC that a short encoding may leave out.
+
+    >>> with_implied("v_cndmask_b32", ("v0", "v1", "v2")), with_implied("v_cmp_eq_u32_e32", ("v0", "v1"))
+    (('v0', 'v1', 'v2', 'vcc'), ('vcc', 'v0', 'v1'))
+    """
+    if mnemonic.startswith(_NAMES_VCC) and not mnemonic.endswith(("_e64", "_sdwa", "_dpp")):
+        for beginning, count, place in _IMPLIED_VCC:
+            if len(operands) == count and mnemonic.startswith(beginning):
+                return *operands[:place], "vcc", *operands[place:]
+    return operands
 
 
 def literal_place(name: str) -> int:

@@ -17,6 +17,7 @@ from flylab.codegen.kind_of_text import check_is_assembly
 from flylab.codegen.listing import Function
 from flylab.codegen.listing import Instruction as Instruction
 from flylab.codegen.metadata import Entry, read_metadata
+from flylab.codegen.predefined import register_ends
 from flylab.codegen.reader import Reader
 from flylab.codegen.sections import Section
 from flylab.codegen.symbols import Symbols
@@ -145,9 +146,8 @@ class Isa:
         check_is_assembly(text)
         text = text.removeprefix("\ufeff")
         named = _TARGET.findall(text)
-        if named:  # another chip's text is named for that, before what else it has
-            _chip(named, chip)
-        reader = Reader(text)
+        # Another chip's text is named for that, before what else it has.
+        reader = Reader(text, _chip(named, chip) if named or chip is not None else None)
         notes = read_metadata(reader.metadata)
         target_ = _chip([*named, *_TARGET_NAME.findall(notes.take("amdhsa.target", str, ""))], chip)
         descriptors, functions = reader.descriptors(), reader.functions()
@@ -161,7 +161,6 @@ class Isa:
 
 _TARGET = re.compile(r'^[ \t]*\.amdgcn_target[ \t]+"[^"\n]*?-(gfx[\w-]+)', re.M)
 _TARGET_NAME = re.compile(r"-(gfx[\w-]+)")
-_REGISTER = re.compile(r"(?<![\w.$])([vas])(?:(\d{1,3})|\[\d{1,3}:(\d{1,3})\])(?!\w)")
 
 
 def _chip(named: list[str], asked: str | None) -> Target:
@@ -224,9 +223,8 @@ def _counted(function: Function) -> dict[str, int]:
     """The registers that a descriptor without counts must have, from those that the code names."""
     most = {"v": 0, "a": 0, "s": 0}
     for instruction in function.instructions:
-        for text in instruction.operands:
-            for file, one, last in _REGISTER.findall(text):
-                most[file] = max(most[file], int(one or last) + 1)
+        for file, end in register_ends(instruction.operands):
+            most[file] = max(most[file], end)
     first = max(-(-most["v"] // 4) * 4, 4)
     return {"next_free_vgpr": first + most["a"] if most["a"] else most["v"], "accum_offset": first,
             "next_free_sgpr": most["s"]}

@@ -90,11 +90,23 @@ class Code:
                 if inner:
                     found.append(self._function(inner, end))
                 elif done < end:
-                    raise _stray(self.instructions[done])
+                    raise self._stray(done, names)
                 inner, done = [], end
             if mark and (begins or inner):
                 inner.append(mark)
         return found
+
+    def _stray(self, number: int, names: set[str]) -> CompileError:
+        """The error for an instruction of no function: one whose label is not among `names`, or that has no label."""
+        instruction = self.instructions[number]
+        labels = [mark.name for mark in self.marks if mark.kind == LABEL and mark.count <= number]
+        hint = "a kernel's code begins at its label"
+        if labels:
+            hint = f"the label '{labels[-1]}' before it needs an .amdhsa_kernel block, or .type {labels[-1]},@function"
+            if lost := sorted(names - {mark.name for mark in self.marks}):
+                hint += f"; there is no label '{lost[0]}'"
+        return CompileError(f"ISA line {instruction.isa_line}: '{instruction.text[:80]}' belongs to no function",
+                            hint=hint)
 
     def _function(self, marks: list[Mark], end: int) -> Function:
         """The function that the first of its marks begins, up to instruction `end`."""
@@ -110,6 +122,3 @@ class Code:
         return Function(start.name, self.section, start.offset, body, labels)
 
 
-def _stray(instruction: Instruction) -> CompileError:
-    return CompileError(f"ISA line {instruction.isa_line}: '{instruction.text[:80]}' belongs to no function",
-                        hint="a kernel's code begins at its label")

@@ -39,12 +39,24 @@ def fields(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             parts[-1][-1] += token
         elif parts[-1][-1]:
             parts[-1].append("")
-    words = [" ".join(part).strip() for part in parts[:-1]]
+    words = [word for part in parts[:-1] for word in _without_comma(part)]
     last = [word for word in parts[-1] if word]
     first = 0 if not words and last and re.match(r"\w+[(:]", last[0]) else 1
+    while first and first < len(last) and _is_operand(last[first]):
+        first += 1
     # An operand that is missing after a comma stays an empty one, which nothing takes.
     operands = words + (last[:first] or [""] * bool(words))
     return tuple(operands), tuple(last[first:])
+
+
+def _is_operand(word: str) -> bool:
+    return is_simple(word) or is_register(word)
+
+
+def _without_comma(part: list[str]) -> list[str]:
+    """Operands that space parts, as it may; or one with space in it."""
+    words = [word for word in part if word]
+    return words if len(words) > 1 and all(map(_is_operand, words)) else [" ".join(part).strip()]
 
 
 @lru_cache(maxsize=8192)

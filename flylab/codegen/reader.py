@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from flylab.codegen import sections
+from flylab.codegen import predefined, sections
 from flylab.codegen.descriptor import SETTINGS, unknown_setting
-from flylab.codegen.encoding import size_of
+from flylab.codegen.encoding import size_of, with_implied
 from flylab.codegen.expressions import BadExpression
 from flylab.codegen.listing import BYTES, END, LABEL, Code, Function, Instruction, Mark
 from flylab.codegen.macros import METADATA, Statement, Statements
@@ -15,6 +15,7 @@ from flylab.codegen.sections import Section
 from flylab.codegen.strings import files_of
 from flylab.codegen.symbols import LDS, Place, Symbols
 from flylab.errors import CompileError
+from flylab.targets import Target
 
 _LOC = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
 _ASSIGNMENT = re.compile(r'([\w.$@]+|"[^"]*")\s*==?\s*(?!=)(.*)')
@@ -28,9 +29,9 @@ MOST_LDS = 1 << 20
 
 
 class Reader:
-    """One pass over the statements of a text."""
+    """One pass over the statements of a text, for a chip where it is known."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, chip: Target | None = None):
         self.symbols = Symbols()
         self.sections: dict[str, Section] = {}
         self.codes: dict[str, Code] = {}
@@ -44,6 +45,9 @@ class Reader:
         self.metadata: list[tuple[int, str]] = []
         self.source: tuple[str, int, int] | None = None
         self.lds_bytes = 0
+        self.counts_registers = predefined.PREFIX in text
+        if self.counts_registers:
+            predefined.define(self.symbols, chip)
         statements = Statements(text, self.symbols.number_of, self.symbols.defined)
         for statement in statements:
             if self.descriptor and not statement.text.startswith((".amdhsa_", ".end_amdhsa_kernel")):
@@ -71,12 +75,15 @@ class Reader:
         return {kernel: {name: self._setting(name, *found) for name, found in settings.items()}
                 for kernel, settings in self.settings.items()}
 
-    def _setting(self, name: str, statement: Statement, text: str) -> int:
+    def _number(self, statement: Statement, text: str) -> int:
         try:
-            value = self.symbols.number_of(text)
+            return self.symbols.number_of(text)
         except BadExpression as error:
             raise statement.error(f"the kernel descriptor holds an expression, {text[:80]!r}, without a value: {error}",
                                   hint="compile the kernel and the functions it calls as one module") from None
+
+    def _setting(self, name: str, statement: Statement, text: str) -> int:
+        value = self._number(statement, text)
         low, high = SETTINGS[name]
         if not low <= value <= high:
             hint = "the waves of these chips have 64 lanes" if name == "wavefront_size32" else None
@@ -119,6 +126,9 @@ class Reader:
             symbolic = tuple(n for n, text in enumerate(operands) if is_symbolic(mnemonic, text))
         if modifiers:
             modifiers = tuple(settled_modifier(text, self.symbols) for text in modifiers)
+        if self.counts_registers:
+            predefined.count(self.symbols, operands)
+        operands = with_implied(mnemonic, operands)
         code = self.codes[self.section.name].instructions
         code.append(Instruction(len(code), self.section.size, " ".join(statement.text.split()), mnemonic, operands,
                                 modifiers, statement.number, self.source, symbolic))
@@ -180,6 +190,8 @@ class Reader:
         settings = self.settings[self.descriptor]
         if name in settings:
             raise statement.error(f"kernel '{self.descriptor}' has .amdhsa_{name} a second time")
+        if predefined.PREFIX in rest:  # counted up to here
+            rest = str(self._number(statement, rest))
         settings[name] = statement, rest
 
     def _end_kernel(self, statement: Statement, word: str, rest: str) -> None:

@@ -41,7 +41,7 @@ STORES = (("byte", 1, 1, False, ""), ("short", 2, 1, False, ""), ("byte_d16_hi",
 # Loads that have a form to LDS.
 TO_LDS = ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4")
 # What steers caches changes no result here.
-CACHE_BITS = {"sc0", "sc1", "nt", "glc", "slc", "dlc"}
+CACHE_BITS = {"sc0", "sc1", "nt"}
 _OFFSET = re.compile(r"offset:(.*)")
 # What the encodings hold of a constant offset, lowest and highest.
 OFFSETS = {"global": (-4096, 4095), "flat": (0, 4095), "buffer": (0, 4095), "private": (-4096, 4095),
@@ -61,7 +61,8 @@ def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = froz
         elif word in flags:
             found.add(word)
         elif word not in CACHE_BITS:
-            raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
+            older = " (older chips have glc and slc where these have sc0, sc1 and nt)" if word in ("glc", "slc") else ""
+            raise OperandError(f"the modifier '{word}' is not one that the software device knows here{older}")
     return offset, found
 
 
