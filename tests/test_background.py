@@ -33,8 +33,8 @@ compile_quickly = lambda: "s_endpgm" in str(amdgpu.assemble({QUICK!r}, target("g
 # One handler after the other, each slowed down.
 HANDLERS = """
 import time
-from flylab.emulator import jit
-from flylab.emulator.ops_control import _write_nothing
+from flylab.emulator.handlers import jit
+from flylab.emulator.instructions.control import _write_nothing
 original = jit._Host._compile
 jit._Host._compile = lambda self, text: (time.sleep(0.2), original(self, text))[1]
 compile_slowly = lambda: jit.addresses({f"slow {n}": _write_nothing for n in range(12)})

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from flylab.background import interruptible
+from flylab.codegen.assembly.strings import files_of
 from flylab.codegen.isa import Isa
 from flylab.codegen.signed_zeros import keep_zero_minus
-from flylab.codegen.strings import files_of
 from flylab.errors import CompileError, ToolchainError
 from flylab.locks import fork_safe_lock
 from flylab.passes.recording import lines_of

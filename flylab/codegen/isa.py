@@ -10,17 +10,17 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from flylab.codegen.descriptor import KERNARG_BYTES
-from flylab.codegen.encoding import size_of
-from flylab.codegen.expressions import BadExpression
-from flylab.codegen.kind_of_text import check_is_assembly
-from flylab.codegen.listing import Function
-from flylab.codegen.listing import Instruction as Instruction
-from flylab.codegen.metadata import Entry, read_metadata
-from flylab.codegen.predefined import register_ends
-from flylab.codegen.reader import Reader
-from flylab.codegen.sections import Section
-from flylab.codegen.symbols import Symbols
+from flylab.codegen.assembly.descriptor import KERNARG_BYTES
+from flylab.codegen.assembly.encoding import size_of
+from flylab.codegen.assembly.expressions import BadExpression
+from flylab.codegen.assembly.kind_of_text import check_is_assembly
+from flylab.codegen.assembly.listing import Function
+from flylab.codegen.assembly.listing import Instruction as Instruction
+from flylab.codegen.assembly.metadata import Entry, read_metadata
+from flylab.codegen.assembly.predefined import register_ends
+from flylab.codegen.assembly.reader import Reader
+from flylab.codegen.assembly.sections import Section
+from flylab.codegen.assembly.symbols import Symbols
 from flylab.errors import CompileError
 from flylab.targets import Target, target
 

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from flylab.codegen.strings import unescaped
+from flylab.codegen.assembly.strings import unescaped
 from flylab.errors import CompileError
 from flylab.passes.recording import lines_of
 

@@ -3,8 +3,8 @@
     program = Program.from_assembly(text)
     report = program.launch(grid=16, block=256, args=[a, b, c])
 
-Each instruction of the operation table (`ops_*.py`) becomes a handler, generated as LLVM IR and compiled for the host
-on first use; a kernel is an array of records, and each handler ends by jumping to the next record's.
+Each instruction of the operation table (`instructions/`) becomes a handler, generated as LLVM IR and compiled for the
+host on first use; a kernel is an array of records, and each handler ends by jumping to the next record's.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flylab.emulator.arguments import Buffer
+    from flylab.emulator.execution.run import Report
     from flylab.emulator.program import Program
-    from flylab.emulator.run import Report
 
 __all__ = ["Buffer", "Program", "Report"]
-_HOMES = {"Buffer": "arguments", "Program": "program", "Report": "run"}
+_HOMES = {"Buffer": "arguments", "Program": "program", "Report": "execution.run"}
 
 
 def __getattr__(name: str) -> Any:

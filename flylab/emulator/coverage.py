@@ -9,15 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flylab.emulator.chips import chips_with
+from flylab.emulator.decoding.chips import chips_with
+from flylab.emulator.decoding.refused import REASONS
 from flylab.emulator.program import device_modules
-from flylab.emulator.refused import REASONS
 from flylab.targets import TARGETS
 
 HEAD = """# Instructions of the software device
 
-Every instruction that the software device executes, by the module of `flylab/emulator` that says how. The page is
-written by `python -m flylab.emulator.coverage` from the operation table itself; a test compares it. Any other
+Every instruction that the software device executes, by the module of `flylab/emulator/instructions` that says how. The
+page is written by `python -m flylab.emulator.coverage` from the operation table itself; a test compares it. Any other
 instruction is an error that names it, with its line; none is skipped.
 
 An encoding's suffix (`_e32`, `_e64`, `_sdwa`, `_dpp`) is not part of a name here. *Operands* reads `results = sources`:

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from flylab.codegen.encoding import integer
-from flylab.codegen.expressions import BadExpression, Node, Unknown, evaluate, is_relative, parse
+from flylab.codegen.assembly.encoding import integer
+from flylab.codegen.assembly.expressions import BadExpression, Node, Unknown, evaluate, is_relative, parse
+from flylab.codegen.assembly.listing import Function
+from flylab.codegen.assembly.sections import Relocation
+from flylab.codegen.assembly.symbols import LDS, Place
 from flylab.codegen.isa import Instruction, Isa, IsaKernel
-from flylab.codegen.listing import Function
-from flylab.codegen.sections import Relocation
-from flylab.codegen.symbols import LDS, Place
 from flylab.emulator.arguments import Buffer
 from flylab.emulator.state import Memory
 from flylab.errors import CompileError

@@ -11,14 +11,15 @@ from types import ModuleType
 from typing import Any
 
 from flylab.codegen.isa import Isa, IsaKernel
-from flylab.emulator import core, jit
 from flylab.emulator.arguments import Buffer, fill_hidden, pack
-from flylab.emulator.decode import Registers, decode
-from flylab.emulator.float_mode import initial_mode
+from flylab.emulator.decoding.decode import Registers, decode
+from flylab.emulator.decoding.table import Row
+from flylab.emulator.execution import core
+from flylab.emulator.execution.run import Geometry, Report, run
+from flylab.emulator.handlers import jit
+from flylab.emulator.instructions.control import past_end
 from flylab.emulator.linking import END_OF_FUNCTION, Image
-from flylab.emulator.ops_control import past_end
-from flylab.emulator.run import Geometry, Report, run
-from flylab.emulator.table import Row
+from flylab.emulator.numbers.float_mode import initial_mode
 from flylab.errors import ArgumentError, Check, DeviceError
 
 
@@ -35,9 +36,9 @@ class Loaded:
 
 @cache
 def device_modules() -> tuple[ModuleType, ...]:
-    """The modules of the operation table, `ops_*.py`: each has ROWS, DECODERS (for what is no row), or both."""
-    package = Path(__file__).parent
-    return tuple(import_module(f"flylab.emulator.{file.stem}") for file in sorted(package.glob("ops_*.py")))
+    """The modules of the operation table: each has ROWS, DECODERS (for what is no row), or both."""
+    folder = Path(__file__).parent / "instructions"
+    return tuple(import_module(f"flylab.emulator.instructions.{file.stem}") for file in sorted(folder.glob("[!_]*.py")))
 
 
 @cache

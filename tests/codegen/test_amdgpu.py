@@ -10,7 +10,8 @@ import pytest
 
 import flylab
 import flylab.compiler as flyc
-from flylab.codegen import amdgpu, llvm, strings
+from flylab.codegen import amdgpu, llvm
+from flylab.codegen.assembly import strings
 from flylab.codegen.isa import Isa
 from flylab.errors import CompileError
 from flylab.targets import TARGETS, target

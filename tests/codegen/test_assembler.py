@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from flylab.codegen.descriptor import SETTINGS
-from flylab.codegen.expressions import evaluate, parse, signed
+from flylab.codegen.assembly.descriptor import SETTINGS
+from flylab.codegen.assembly.expressions import evaluate, parse, signed
+from flylab.codegen.assembly.macros import Statements
 from flylab.codegen.isa import Isa
-from flylab.codegen.macros import Statements
 from flylab.errors import CompileError
 from tests.emulator.toolchain import assembly
 

@@ -6,9 +6,9 @@ import struct
 
 import pytest
 
-from flylab.codegen.encoding import size_of
+from flylab.codegen.assembly.encoding import size_of
+from flylab.codegen.assembly.metadata import read_metadata
 from flylab.codegen.isa import Isa
-from flylab.codegen.metadata import read_metadata
 from flylab.errors import CompileError
 from tests.emulator.snippets import Snippet, all_snippets
 from tests.emulator.test_differential import chip_text

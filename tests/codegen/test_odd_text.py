@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from flylab.codegen.assembly.metadata import read_metadata
 from flylab.codegen.isa import Isa
-from flylab.codegen.metadata import read_metadata
 from flylab.errors import CompileError, FlylabError
 
 TEXT = """.amdgcn_target "amdgcn-amd-amdhsa--gfx942"

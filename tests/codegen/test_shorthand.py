@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from flylab.codegen.encoding import encoding_of
+from flylab.codegen.assembly.encoding import encoding_of
 from flylab.codegen.isa import Isa
 from flylab.errors import CompileError
 from flylab.targets import TARGETS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flylab.emulator import jit
+from flylab.emulator.handlers import jit
 from flylab.errors import ToolchainError
 from tests.emulator.toolchain import assembly
 
@@ -19,7 +19,8 @@ TEXT = assembly("  s_load_dwordx2 s[4:5], s[0:1], 0x0\n  v_lshlrev_b32_e32 v1, 2
 COUNT = 9  # five of the kernel, three of the core, the past-end
 SCRIPT = textwrap.dedent(f"""
     import numpy
-    from flylab.emulator import Program, jit
+    from flylab.emulator import Program
+    from flylab.emulator.handlers import jit
     compiled = []
     original = jit._Host._compile
     jit._Host._compile = lambda self, text: (compiled.append(text), original(self, text))[1]
@@ -87,7 +88,8 @@ def test_a_user_without_home_runs_uncached(tmp_path: Path) -> None:
 
 FORK = textwrap.dedent(f"""
     import os, signal, threading, time, numpy
-    from flylab.emulator import Program, jit
+    from flylab.emulator import Program
+    from flylab.emulator.handlers import jit
 
     def launched(body):
         found = numpy.zeros(64, "i4")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from flylab.emulator import Program, coverage
-from flylab.emulator.chips import chips_with
-from flylab.emulator.decode import base_name
+from flylab.emulator.decoding.chips import chips_with
+from flylab.emulator.decoding.decode import base_name
+from flylab.emulator.decoding.refused import REFUSED
 from flylab.emulator.program import device_tables
-from flylab.emulator.refused import REFUSED
 from flylab.errors import UnknownInstruction
 from tests.emulator.toolchain import ASSEMBLER, CHIPS, assembly, known_to, spelled_in_the_assembler
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from flylab.dtypes import DTYPES, DType
-from flylab.emulator import codec
+from flylab.emulator.numbers import codec
 from tests.emulator.snippets import values
 from tests.emulator.vectorised import Vectorised
 

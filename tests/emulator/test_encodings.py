@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from flylab.emulator.chips import chips_with
-from flylab.emulator.encodings import DPP, has_dpp, has_sdwa
+from flylab.emulator.decoding.chips import chips_with
+from flylab.emulator.decoding.encodings import DPP, has_dpp, has_sdwa
 from flylab.emulator.program import device_tables
 from tests.emulator.toolchain import ASSEMBLER, CHIPS, known_to
 

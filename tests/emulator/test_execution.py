@@ -334,7 +334,8 @@ def test_ctrl_c_stops_an_endless_loop(text: str) -> None:
     """No thread is left in the loop; the helpers wait for the next launch, which works."""
     script = textwrap.dedent(f"""
         import os, signal, threading, numpy
-        from flylab.emulator import Program, run
+        from flylab.emulator import Program
+        from flylab.emulator.execution import run
         device = Program.from_assembly({text!r})
         device.load("k")
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from flylab.codegen.encoding import has_long, has_short, size_of
+from flylab.codegen.assembly.encoding import has_long, has_short, size_of
 from flylab.codegen.isa import Isa
-from flylab.emulator.chips import chips_with
-from flylab.emulator.decode import decode
+from flylab.emulator.decoding.chips import chips_with
+from flylab.emulator.decoding.decode import decode
+from flylab.emulator.decoding.table import PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.emulator.linking import Image
 from flylab.emulator.program import device_tables
-from flylab.emulator.table import PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.errors import UnknownInstruction
 from tests.emulator.toolchain import ASSEMBLER, CHIPS, assembly
 

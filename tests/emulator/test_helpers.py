@@ -11,7 +11,8 @@ import threading
 import numpy as np
 import pytest
 
-from flylab.emulator import Program, helpers, run
+from flylab.emulator import Program
+from flylab.emulator.execution import helpers, run
 from tests.emulator.toolchain import assembly
 
 # Each thread of each workgroup adds its number plus the workgroup's to an element of its own.
@@ -126,7 +127,8 @@ def test_python_ends_while_a_launch_goes_on() -> None:
     """A daemon thread in a launch without an end does not keep Python, and does not end in freed memory."""
     found = script(f"""
         import threading, time
-        from flylab.emulator import Program, run
+        from flylab.emulator import Program
+        from flylab.emulator.execution import run
         device = Program.from_assembly({ENDLESS!r})
         threading.Thread(target=lambda: device.launch(grid=100, block=64, args=[]), daemon=True).start()
         while not run._running:

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from flylab.emulator.chips import chips_with
+from flylab.emulator.decoding.chips import chips_with
 from flylab.emulator.program import device_tables
 from tests.emulator.oracles import documented
 from tests.emulator.oracles.compare import Registers, differences

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from flylab.emulator.ops_lds_atomic import DECODERS
+from flylab.emulator.instructions.lds_atomic import DECODERS
 from flylab.errors import DeviceError, OutOfBounds, UnknownInstruction
 from tests.emulator.lds_wave import ALL, LDS_BYTES, Wave, active, random_wave, run
 from tests.emulator.oracles.pcode_run import Machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flylab.emulator.matrix import XF32_FRACTION
+from flylab.emulator.handlers.matrix import XF32_FRACTION
 from flylab.mfma import BITS, FORMATS, INSTRUCTIONS, SCALE_BLOCK, Mfma, mfma
 from tests.emulator.matrices import (
     codes_of,

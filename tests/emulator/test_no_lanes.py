@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flylab.emulator import Program
-from flylab.emulator.chips import chips_with
+from flylab.emulator.decoding.chips import chips_with
 from tests.emulator.toolchain import CHIPS, assembly
 
 PLACES = {"global": "v[2:3], {d}, off", "flat": "v[2:3], {d}", "scratch": "v2, {d}, off",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from flylab.emulator import Program
-from flylab.emulator.decode import Coded, decode
+from flylab.emulator.decoding.decode import Coded, decode
+from flylab.emulator.decoding.repeats import Repeats
+from flylab.emulator.instructions.control import past_end
 from flylab.emulator.linking import END_OF_FUNCTION
-from flylab.emulator.ops_control import past_end
 from flylab.emulator.program import device_tables
-from flylab.emulator.repeats import Repeats
 from flylab.errors import UnknownInstruction
 from tests.emulator.toolchain import CHIPS, assembly, element, kernel, program
 

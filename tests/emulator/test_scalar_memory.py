@@ -114,7 +114,7 @@ def test_clocks_rise_with_the_instructions_and_repeat(monkeypatch: pytest.Monkey
 @pytest.mark.skipif(not shutil.which("llvm-mc-22"), reason="llvm-mc-22 is not here")
 @pytest.mark.parametrize("chip", CHIPS)
 def test_llvm_takes_what_the_device_does(chip: str) -> None:
-    from flylab.emulator.ops_scalar_memory import DECODERS
+    from flylab.emulator.instructions.scalar_memory import DECODERS
 
     texts = []
     for name in DECODERS:

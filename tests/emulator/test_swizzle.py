@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flylab.emulator.swizzle import pattern, swizzle_offset
+from flylab.emulator.memory.swizzle import pattern, swizzle_offset
 from flylab.errors import UnknownInstruction
 from tests.emulator.lds_wave import ALL, random_wave, run
 from tests.emulator.toolchain import CHIPS

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from flylab.emulator import Program
-from flylab.emulator.formats import DATA_FORMATS, NUMBERS
-from flylab.emulator.ops_typed import DECODERS
+from flylab.emulator.instructions.typed import DECODERS
+from flylab.emulator.memory.formats import DATA_FORMATS, NUMBERS
 from flylab.errors import DeviceError, UnknownInstruction
 from tests.emulator.toolchain import CHIPS, assembly, kernel, program
 

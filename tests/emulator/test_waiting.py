@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from flylab.emulator import Program
-from flylab.emulator.residents import resident_workgroups, workgroups_per_unit
-from flylab.emulator.run import Geometry
+from flylab.emulator.execution.residents import resident_workgroups, workgroups_per_unit
+from flylab.emulator.execution.run import Geometry
 from flylab.errors import DeviceError, OutOfBounds
 from flylab.targets import target
 from tests.emulator.toolchain import CHIPS, assembly
@@ -235,7 +235,8 @@ def test_a_child_of_a_fork_does_not_wait_for_launches_of_the_parent() -> None:
     spinning = assembly(f".L0:\n  s_branch .L0\n{END}")
     script = textwrap.dedent(f"""
         import os, signal, threading, time, numpy
-        from flylab.emulator import Program, run
+        from flylab.emulator import Program
+        from flylab.emulator.execution import run
         busy, still = (Program.from_assembly(text) for text in ({counting!r}, {spinning!r}))
         still.load("k")
         arguments = dict(grid=2, block=64, args=[numpy.zeros(4, "i4")])

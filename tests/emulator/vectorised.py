@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from flylab.emulator.ir import Builder, Value, full_type
+from flylab.emulator.handlers.ir import Builder, Value, full_type
 from tests.emulator.toolchain import Host, aligned
 
 LANES = 16

@@ -51,9 +51,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 }
 
 # Files that belong to a unit whose name they do not start with.
-PART_OF = {f"codegen.{name}": "codegen.isa" for name in (
-    "descriptor", "encoding", "expressions", "kind_of_text", "listing", "macros", "metadata", "operand_text", "predefined", "reader",
-    "sections", "strings", "symbols")}
+PART_OF = {"codegen.assembly": "codegen.isa"}
 
 # What a unit may import inside a function only, and why.
 MAY_IMPORT_LAZILY: dict[str, tuple[frozenset[str], str]] = {

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from flylab.emulator.decoding.table import Row
 from flylab.emulator.program import device_tables
 from flylab.emulator.state import EXEC, SCC, VCC, WAVE_SIZE
-from flylab.emulator.table import Row
 from tests.emulator.oracles import exact
 from tests.emulator.oracles.executor import Executor
 from tests.emulator.oracles.forms import Case

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from flylab.emulator.decoding.table import Row
 from flylab.emulator.program import device_tables
-from flylab.emulator.table import Row
 from tests.emulator.oracles.lanes import DTYPES, Context, Lanes, quieted
 from tests.emulator.oracles.specials import SPECIAL
 from tests.emulator.oracles.text import Text, constant, part_of, stripped

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from flylab.emulator.decoding.table import Row
 from flylab.emulator.program import device_tables
-from flylab.emulator.table import Row
 from tests.emulator.oracles.pcode_parser import document_path
 
 FLOAT_TYPES = ("f16", "f16b", "f16d", "f32", "f64")

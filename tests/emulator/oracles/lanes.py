@@ -1,4 +1,4 @@
-"""The values of the operation table as numpy arrays: what `flylab.emulator.ir.Value` is for compiled handlers.
+"""The values of the operation table as numpy arrays: what `flylab.emulator.handlers.ir.Value` is for compiled handlers.
 
 A row's function runs on these as it is, so a fault of the code generator, of LLVM or of the host's instructions shows
 as a difference. Integers are unsigned arrays; a shift, a sign or a rounding is written out here.

@@ -1,0 +1,1 @@
+"""From an instruction's text to its record: operands, modifiers, encodings, and what a chip has."""

@@ -1,0 +1,174 @@
+"""Errors of a running kernel, in the user's terms: which thread of which block, which line and array, how far off."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from flylab.codegen.isa import Instruction, IsaKernel
+from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
+from flylab.emulator.decoding.decode import source_line
+from flylab.emulator.execution.run import Dims, Geometry
+from flylab.emulator.memory.formats import names
+from flylab.emulator.state import (
+    BAD_FORMAT,
+    DESCRIPTOR,
+    LDS_MISALIGNED,
+    LDS_OUTSIDE,
+    LDS_PARTIAL,
+    LDS_UNALIGNED_BASE,
+    MISALIGNED,
+    NOWHERE,
+    PAST_END,
+    PRIVATE,
+    SWIZZLED,
+    TRAP,
+    WAVE_SIZE,
+    Worker,
+)
+from flylab.errors import Check, DeviceError, OutOfBounds
+
+CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
+# Bytes within which an access is next to a buffer, and from which it is far from it.
+NEAR, FAR = 4096, 1 << 32
+# By whether the instruction comes from a line of source.
+OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor's size and drop writes",
+                 "see the tensor through fx.rocdl.make_buffer_tensor, which reads 0 outside and drops writes")
+# By whether the descriptor asks for the arguments' address.
+NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1",
+              "an array argument is None, or its pointer was not passed on")
+# Where the compiler knew the size of private memory, and where it did not.
+INDEX_HINTS = ("an index into memory of the thread's own is outside of it",
+               "a recursion is too deep, an array of dynamic size too long, or an index outside of its array")
+EMPTY_HINT = "launch only where there is data"
+
+
+def coordinates(number: int, shape: Dims) -> Dims:
+    """A flat number as (x, y, z), x fastest.
+
+    >>> coordinates(7, (4, 2, 1))
+    (3, 1, 0)
+    """
+    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
+
+
+def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: int,
+                given: Sequence[Buffer], own: Sequence[Buffer], checks: Sequence[Check] = ()) -> DeviceError:
+    """The error for the fault that a worker met at instruction `number`.
+
+    `given` is the memory of the kernel's arguments, `own` what the device adds, `checks` what its traps stand for.
+    """
+    if worker.fault_kind == PAST_END:
+        return DeviceError(f"kernel '{kernel.name}' runs past its last instruction",
+                           hint="it needs an s_endpgm at its end")
+    instruction = kernel.instructions[number]
+    where = source_line(kernel, instruction)
+    block = coordinates(worker.group, geometry.grid)
+    # A trap shows M0, where a check leaves its number and the lane: `flylab/passes/checks.py`.
+    which, lane = divmod(worker.fault_size, WAVE_SIZE)
+    checked = worker.fault_kind == TRAP and worker.fault_address == CHECK_TRAP and which < len(checks)
+    thread = coordinates(worker.wave * WAVE_SIZE + (lane if checked else worker.fault_lane), geometry.block)
+    if checked:
+        check: Check = checks[which]
+        return check.failed(f"\n    in block {block}, thread {thread} of kernel '{kernel.name}'")
+    place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {described(instruction)}"
+    if worker.fault_kind == TRAP:
+        return DeviceError(f"the kernel trapped (code {worker.fault_address}){place}", where=where)
+    if worker.fault_kind == DESCRIPTOR:
+        return DeviceError(f"the four registers are no buffer descriptor, or one with a swizzle and used without an "
+                           f"index{place}", where=where,
+                           hint="make it with llvm.amdgcn.make.buffer.rsrc; fx.rocdl.make_buffer_tensor does")
+    if worker.fault_kind == SWIZZLED:
+        return DeviceError(f"an access of {worker.fault_size} bytes at byte {worker.fault_address} of a record reaches "
+                           f"over the 4 bytes that lie together in a swizzled buffer{place}", where=where)
+    if worker.fault_kind == BAD_FORMAT:
+        what = f"store {worker.fault_size} components to" if "_store_" in instruction.mnemonic else "read"
+        return DeviceError(f"the device cannot {what} the format {names(worker.fault_address)}{place}", where=where,
+                           hint="a store needs all components of its format, and no floats of 10 or 11 bits")
+    if worker.fault_kind == LDS_UNALIGNED_BASE:
+        return DeviceError(f"M0 and the offset make byte {worker.fault_address} of LDS, which is no multiple of 4"
+                           f"{place}", where=where)
+    if worker.fault_kind == NOWHERE:
+        what = f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
+        return DeviceError(what + place, where=where)
+    if worker.fault_kind == PRIVATE:
+        offset = ctypes.c_int64(worker.fault_address).value
+        hint = INDEX_HINTS[kernel.descriptor.get("uses_dynamic_stack", 0)]
+        return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
+                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where, hint=hint)
+    if worker.fault_kind == LDS_OUTSIDE:
+        what, hint = _outside_lds(kernel, geometry, worker)
+        return OutOfBounds(what + place, where=where, hint=hint)
+    if worker.fault_kind == LDS_MISALIGNED:
+        return DeviceError(f"an atomic of {worker.fault_size} bytes at byte {worker.fault_address} of LDS, which is no "
+                           f"multiple of {worker.fault_size}{place}", where=where)
+    if worker.fault_kind == LDS_PARTIAL:
+        return DeviceError(f"a transposing read in which only some lanes of a group of {worker.fault_size} are active"
+                           f"{place}", where=where, hint="the lanes exchange what they read, so all must take part")
+    if worker.fault_kind == MISALIGNED:
+        atomic = "_atomic_" in instruction.mnemonic
+        what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
+        return DeviceError(f"{what} of {worker.fault_size} bytes {'at' if atomic else 'from'} address "
+                           f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
+    what, hint = _outside(kernel, worker.fault_address, worker.fault_size, instruction, given, own)
+    return OutOfBounds(what + place, where=where, hint=hint)
+
+
+def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple[str, str]:
+    """What an access of LDS beyond the workgroup's bytes did wrong, and a hint."""
+    total = geometry.lds_bytes(kernel)
+    has = f"{total} bytes ({kernel.lds_bytes} static + {geometry.shared} dynamic)" if total else "none"
+    hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared=" if total else
+            "launch it with dynamic LDS: shared= is its number of bytes")
+    return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
+
+
+def described(instruction: Instruction) -> str:
+    """An instruction as errors name it: its text, its place in the code and in the listing."""
+    return f"'{instruction.text}' (byte {instruction.address:#x}, ISA line {instruction.isa_line})"
+
+
+def _outside(kernel: IsaKernel, address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
+             own: Sequence[Buffer]) -> tuple[str, str]:
+    """What an access that lies in no buffer did wrong, and a hint."""
+    writes = "_store_" in instruction.mnemonic or "_atomic_" in instruction.mnemonic
+    access = f"a {'write' if writes else 'read'} of {size} bytes at address {address:#x}"
+    if address < FIRST_ADDRESS:
+        if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:
+            return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
+        return f"{access}: a null pointer", NULL_HINTS[kernel.descriptor.get("user_sgpr_kernarg_segment_ptr", 0)]
+    for buffer in (*given, *own) if writes else ():
+        if buffer.address <= address and address + size <= buffer.end:
+            hint = "pass a writable array, or a copy of it" if buffer in given else "store to an array argument"
+            return f"{access} lies in '{buffer.name}', which is read-only", hint
+    # What the device adds is named where an access is next to it; a wild address is told by the user's arrays alone.
+    candidates = [*given, *(b for b in own if _distance(b, address, size) < NEAR)]
+    if not candidates:
+        return f"{access}, and the kernel was given no memory", "pass the arrays it touches"
+    nearest = min(candidates, key=lambda b: (_distance(b, address, size), b.nbytes > 0))
+    if not nearest.nbytes:
+        return f"{access} is out of bounds: '{nearest.name}' is empty", EMPTY_HINT
+    how = _beyond(nearest, address, size)
+    if _distance(nearest, address, size) >= FAR:
+        return (f"{access} is far from all memory that the kernel was given: {how} of '{nearest.name}', the nearest",
+                "look at how the address comes about: an offset too large, negative, or of no pointer at all")
+    hint = "launch no more threads than there is data, or " + OUTSIDE_HINTS[instruction.source is not None]
+    if nearest in own:
+        hint = "look at the offset; what a launch adds has the size that the descriptor or the section gives it"
+    return f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)", hint
+
+
+def _beyond(buffer: Buffer, address: int, size: int) -> str:
+    """Where an access lies that is not within a buffer."""
+    if address < buffer.address:
+        return f"{buffer.address - address} bytes before the start"
+    if address > buffer.end:
+        return f"{address - buffer.end} bytes after the end"
+    if address == buffer.end:
+        return "right after the end"
+    return f"its last {address + size - buffer.end} bytes are after the end"
+
+
+def _distance(buffer: Buffer, address: int, size: int) -> int:
+    """How many bytes an access is away from a buffer."""
+    return max(buffer.address - address, address + size - buffer.end, 0)

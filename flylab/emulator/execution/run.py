@@ -1,0 +1,335 @@
+"""One launch: registers at the start, workers over the workgroups, counters and faults at the end."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import math
+import os
+import threading
+from collections.abc import Sequence
+from ctypes import c_uint32
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from flylab.codegen.isa import IsaKernel
+from flylab.emulator.arguments import Buffer, whole
+from flylab.emulator.execution.helpers import Task, start, submit
+from flylab.emulator.execution.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
+from flylab.emulator.execution.residents import Context, Residents, workgroups_per_unit
+from flylab.emulator.state import (
+    APERTURES,
+    FAULT,
+    FINISHED,
+    MODE,
+    PAUSED,
+    PRIVATE_APERTURE,
+    RECORD_BYTES,
+    SGPR_COUNT,
+    SHARED_APERTURE,
+    SUSPENDED,
+    WAVE_SIZE,
+    Launch,
+    Memory,
+    Range,
+    Worker,
+)
+from flylab.errors import DeviceError
+
+if TYPE_CHECKING:
+    from flylab.emulator.program import Loaded
+
+# LLVM may read a kernel argument in wider pieces than it has bytes.
+KERNARG_PADDING = 64
+# Counted in 64 bits by several threads.
+MOST_WORKGROUPS = 1 << 48
+MOST_PRIVATE_BYTES = 1 << 28
+Dims = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a launch did, as the software device counted it; all figures are emulated, and none is a time.
+
+    `instructions` counts executed instructions of waves, `clamped` the buffer accesses that a descriptor cut off.
+    """
+
+    kernel: str
+    workgroups: int
+    waves: int
+    instructions: int
+    clamped: int
+    source: str = "emulated"
+
+    def __str__(self) -> str:
+        return (f"{self.kernel}: {self.workgroups} workgroups, {self.waves} waves, {self.instructions} instructions, "
+                f"{self.clamped} clamped accesses ({self.source})")
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Workgroups, threads of each, and bytes of dynamic LDS."""
+
+    grid: Dims
+    block: Dims
+    shared: int
+
+    @property
+    def workgroups(self) -> int:
+        return math.prod(self.grid)
+
+    @property
+    def threads(self) -> int:
+        return math.prod(self.block)
+
+    @property
+    def waves(self) -> int:
+        return -(-self.threads // WAVE_SIZE)
+
+    def lds_bytes(self, kernel: IsaKernel) -> int:
+        """Bytes of LDS that a workgroup has, static and dynamic."""
+        return kernel.lds_bytes + self.shared
+
+    @classmethod
+    def of(cls, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int], shared: int) -> Geometry:
+        """A launch's shape, checked against the kernel and its chip."""
+        found = cls(_dims("grid", grid), _dims("block", block), whole("the dynamic LDS", shared))
+        if kernel.required_workgroup not in ((), found.block):
+            raise DeviceError(f"a block of {_times(found.block)} threads does not fit kernel '{kernel.name}', which is "
+                              f"compiled for {_times(kernel.required_workgroup)} exactly",
+                              hint=f"launch it with block={kernel.required_workgroup}")
+        limit = min(kernel.max_workgroup, kernel.target.max_workgroup)
+        if found.threads > limit:
+            raise DeviceError(f"a block of {_times(found.block)} = {found.threads} threads is too large for kernel "
+                              f"'{kernel.name}', which allows {limit}",
+                              hint="launch smaller blocks, or compile it for a larger workgroup")
+        for axis, groups, threads in zip("xyz", found.grid, found.block, strict=True):
+            if groups * threads >= 1 << 32:
+                raise DeviceError(f"a grid of {groups} blocks of {threads} threads overflows 32 bits along {axis}")
+        if found.workgroups > MOST_WORKGROUPS:
+            raise DeviceError(f"a grid of {_times(found.grid)} = {found.workgroups} blocks is more than the software "
+                              f"device counts, {MOST_WORKGROUPS}")
+        lds = found.lds_bytes(kernel)
+        if found.shared < 0:
+            raise DeviceError(f"the dynamic LDS is {shared} bytes, and 0 or more are possible")
+        if lds > kernel.target.lds_bytes:
+            raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
+                              f"of {kernel.target} has {kernel.target.lds_bytes}")
+        if not workgroups_per_unit(kernel, found.waves, lds):
+            raise DeviceError(f"a block of {found.threads} threads does not fit a compute unit of {kernel.target}, "
+                              f"where kernel '{kernel.name}' with {kernel.vector_registers} vector registers has "
+                              f"{kernel.occupancy}", hint="launch smaller blocks, or compile it for a larger workgroup")
+        private = kernel.scratch_bytes * WAVE_SIZE * found.waves
+        if private > MOST_PRIVATE_BYTES:
+            raise DeviceError(f"a block of {found.threads} threads with {kernel.scratch_bytes} bytes of private memory "
+                              f"each takes {private}, and the software device gives a block {MOST_PRIVATE_BYTES}")
+        return found
+
+
+def _dims(name: str, value: int | Sequence[int]) -> Dims:
+    several = isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
+    numbers = tuple(whole(f"the {name}", n) for n in (value if several else (value,)))  # type: ignore[union-attr]
+    if not 1 <= len(numbers) <= 3:
+        raise DeviceError(f"the {name} has {len(numbers)} dimensions, and one to three are possible")
+    if min(numbers) < 1:
+        raise DeviceError(f"the {name} {_times(numbers)} is empty", hint="each dimension is at least 1")
+    return (*numbers, 1, 1)[:3]  # type: ignore[return-value]
+
+
+def _times(numbers: Sequence[int]) -> str:
+    return " x ".join(map(str, numbers))
+
+
+class Run:
+    """One launch: its native structures, its workers, and how they came back."""
+
+    def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
+                 own: Sequence[Buffer]):
+        from flylab.emulator.program import core_addresses
+
+        self.loaded, self.geometry, core = loaded, geometry, core_addresses()
+        self.kernarg = Memory(len(kernarg) + KERNARG_PADDING, kernarg)
+        self.packet = Memory(PACKET_BYTES, dispatch_packet(
+            geometry, geometry.lds_bytes(loaded.kernel), self.kernarg.address))
+        self.given = list(buffers)
+        self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
+                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False), *own]
+        held = [b for b in (*self.given, *self.own) if b.nbytes > 0]
+        self.ranges = (Range * (len(held) + 1))(
+            Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
+        self.ids, self.masks = (Memory(len(data), data) for data in work_items(
+            geometry.block, 1 + loaded.kernel.descriptor.get("system_vgpr_workitem_id", 0)))
+        sgprs, places = user_sgprs(loaded.kernel, kernarg, {
+            "kernarg_segment_ptr": self.kernarg.address, "dispatch_ptr": self.packet.address})
+        self.sgprs = (c_uint32 * SGPR_COUNT)(*sgprs)
+        self.sgprs[MODE] = loaded.mode
+        low = (1 << 32) - 1
+        self.sgprs[APERTURES:APERTURES + 8] = [half for base in (SHARED_APERTURE, PRIVATE_APERTURE)
+                                               for half in (0, base >> 32, low, base >> 32)]
+        # Shared by the workers: a workgroup that another thread goes on with holds addresses of it.
+        self.records = Memory(len(loaded.records), loaded.records)
+        self.residents = Residents(self)
+        total = geometry.workgroups
+        self.threads = min(worker_count(), total)
+        # However the workers' chunks run, none begins a workgroup that the chip would not hold yet.
+        ahead = max(1, self.residents.most // self.threads - 1)
+        self.launch = Launch(
+            next=0, total=total, chunk=max(1, min(64, ahead, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
+            ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
+            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
+            initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
+            entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
+            group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
+            lds_bytes=geometry.lds_bytes(loaded.kernel))
+        self._memory = [Memory(ctypes.sizeof(Worker)) for _ in range(self.threads)]
+        self.workers = [Worker.from_address(m.address) for m in self._memory]
+        for worker in self.workers:
+            worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
+            worker.check, worker.records = core["core check"], self.records.address
+            worker.lds_bytes = self.launch.lds_bytes
+        self.contexts: list[Context | None] = [None] * self.threads
+        self.busy = [False] * self.threads
+        """Which workers are in native code."""
+        self.faults: list[Worker] = []
+        self._enter, self._take = _functions(core["core run"], core["core take"])
+        self._error: BaseException | None = None
+        self._over = threading.Lock()
+
+    def enter(self, n: int) -> int:
+        """Runs worker `n` in native code until it comes back; its status. A fault is kept as it was met."""
+        if self.contexts[n] is None:
+            self.contexts[n] = context = Context(self)
+            context.give(self.workers[n])
+        status: int = self._enter(ctypes.addressof(self.workers[n]))
+        if status == FAULT:
+            self.faults.append(Worker.from_buffer_copy(self.workers[n]))
+        return status
+
+    def take(self) -> int:
+        """The number of the next workgroup that nobody took; from `launch.total` on there is none."""
+        number: int = self._take(ctypes.addressof(self.launch))
+        return number
+
+    def changes(self) -> int:
+        """How often memory changed, as far as the workers saw."""
+        return sum(worker.changes for worker in self.workers)
+
+    def others(self) -> bool:
+        """True where another launch runs in this process, which may write what this one waits for."""
+        return len(_running) > 1
+
+    def run(self) -> None:
+        """Runs the workers to their end. Ctrl-C stops them first, then goes on its way.
+
+        The calling thread is the first worker. A helper holds on to this object, and so to the memory it works in, even
+        past a second Ctrl-C.
+        """
+        tasks: list[Task] = []
+        _running.add(self)
+        try:
+            self._over.acquire()
+            tasks += (submit(partial(self._work, n), self.threads - 1) for n in range(1, self.threads))
+            # Whatever takes a lock is left to threads that no Ctrl-C reaches.
+            if threading.current_thread() is threading.main_thread():
+                self._begin(tasks)
+            else:
+                self._work(0)
+            for task in tasks:
+                task.finish()
+        except BaseException:
+            self.launch.stop = 1
+            for task in tasks:
+                task.finish()
+            raise
+        finally:
+            _running.discard(self)
+            self._over.release()
+        if self._error:
+            raise self._error
+
+    def _begin(self, tasks: list[Task]) -> None:
+        """The first worker in the main thread: what is more than running in native code goes on in another one."""
+        self.busy[0] = True
+        status = PAUSED
+        while status == PAUSED:
+            status = self.enter(0)
+        if status == SUSPENDED or self.launch.stepping:
+            task = Task(partial(self._work, 0, status))
+            tasks.append(task)
+            start(task.run, "flylab-launch")
+            task.wait()
+        self.busy[0] = False
+
+    def _work(self, n: int, status: int | None = None) -> None:
+        """Worker `n`, from the beginning or from how it came back."""
+        try:
+            if status is None and self.launch.stepping:
+                status = FINISHED
+            self.busy[n] = True
+            while status is None or status == PAUSED or self.residents.next(n, status):
+                status = self.enter(n)
+        except BaseException as error:
+            self._error = error
+            self.launch.stop = 1
+        finally:
+            self.busy[n] = False
+
+    def stop(self) -> None:
+        """Stops the launch and waits for its end, a second at most."""
+        self.launch.stop = 1
+        self._over.acquire(timeout=1)
+
+
+_running: set[Run] = set()
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_running.clear)  # launches of threads that the child does not have
+
+
+@atexit.register
+def _stop_all() -> None:
+    """At the end of Python no thread may be in memory that Python frees."""
+    for run_ in list(_running):
+        run_.stop()
+
+
+@cache
+def _functions(run_address: int, take_address: int) -> tuple[Any, Any]:
+    return (ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run_address),
+            ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(take_address))
+
+
+def worker_count() -> int:
+    """Threads of a launch: `FLYLAB_EMULATOR_THREADS`, or the processors this process may use."""
+    asked = os.environ.get("FLYLAB_EMULATOR_THREADS", "")
+    if asked:
+        if not asked.isdigit() or int(asked) < 1:
+            raise DeviceError(f"FLYLAB_EMULATOR_THREADS is {asked!r}, and a number from 1 is needed")
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
+        own: Sequence[Buffer] = ()) -> Report:
+    """Runs a loaded kernel.
+
+    Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
+    """
+    launch = Run(loaded, geometry, kernarg, buffers, own)
+    launch.run()
+    if launch.faults:
+        from flylab.emulator.execution.faults import fault_error
+
+        worker = min(launch.faults, key=lambda w: w.group)
+        number = (worker.fault_record - worker.records) // RECORD_BYTES
+        error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
+        error.workgroup = worker.group
+        raise error
+    if launch.residents.still:
+        from flylab.emulator.execution.standstill import standstill_error
+
+        raise standstill_error(launch)
+    return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
+                  sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers))

@@ -1,0 +1,1 @@
+"""What numbers are on the chips: small floats, rounding, the float mode, approximations."""
