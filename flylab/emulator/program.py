@@ -12,7 +12,8 @@ from typing import Any
 
 from flylab.codegen.isa import Isa, IsaKernel
 from flylab.emulator.arguments import Buffer, fill_hidden, pack
-from flylab.emulator.decoding.decode import Registers, decode
+from flylab.emulator.decoding.decode import decode
+from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
 from flylab.emulator.execution import core
 from flylab.emulator.execution.run import Geometry, Report, run

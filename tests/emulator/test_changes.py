@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from flylab.emulator import Program
 from flylab.emulator.execution import run
 from flylab.emulator.handlers.changes import counting
-from flylab.emulator.handlers.compute import HANDLER
 from flylab.emulator.handlers.ir import Builder
+from flylab.emulator.handlers.record import HANDLER
 from tests.emulator.toolchain import assembly
 
 START = "  s_load_dwordx2 s[4:5], s[0:1], 0x0\n  v_lshlrev_b32_e32 v1, 2, v0\n  v_mov_b32_e32 v6, 0\n"

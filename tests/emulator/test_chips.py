@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from flylab.codegen.assembly.encoding import base_name
 from flylab.emulator import Program, coverage
 from flylab.emulator.decoding.chips import chips_with
-from flylab.emulator.decoding.decode import base_name
 from flylab.emulator.decoding.refused import REFUSED
 from flylab.emulator.program import device_tables
 from flylab.errors import UnknownInstruction

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from flylab.codegen.assembly.encoding import base_name
 from flylab.codegen.isa import Isa
 from flylab.emulator import Program
 from flylab.emulator.decoding.chips import chips_with
-from flylab.emulator.decoding.decode import base_name
 from flylab.errors import CompileError, DeviceError, UnknownInstruction
 from tests.emulator.toolchain import assembly, compile_for, kernel
 

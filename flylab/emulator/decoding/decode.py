@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
-from flylab.codegen.assembly.encoding import base_name, encoding_of, is_inline
+from flylab.codegen.assembly.encoding import base_name, is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.decoding.chips import chips_with, lacking
-from flylab.emulator.decoding.encodings import HAS_OP_SEL, SIGNED_BITS, check_form
+from flylab.emulator.decoding.encodings import SIGNED_BITS, check_form
 from flylab.emulator.decoding.gpr_index import index_states, is_indexed
+from flylab.emulator.decoding.modifiers import Modifiers
 from flylab.emulator.decoding.operands import (
     CONSTANT,
-    OFF,
     SCALAR,
     VECTOR,
     Operand,
     OperandError,
-    bounded,
     constant_bits,
     operands_of,
 )
 from flylab.emulator.decoding.refused import REFUSED
+from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.repeats import Repeats
 from flylab.emulator.decoding.suggestions import suggestion
 from flylab.emulator.decoding.table import MIXED_FAMILY, PACKED_FAMILY, SCALAR_FAMILY, TYPES, Row
 from flylab.emulator.handlers import compute
-from flylab.emulator.handlers.compute import Form, Source
-from flylab.emulator.handlers.lanes import is_control, lanes_of, sources_of
+from flylab.emulator.handlers.forms import Form, Source
 from flylab.emulator.linking import Code
 from flylab.emulator.numbers.float_mode import Mode
-from flylab.emulator.state import APERTURES, RECORD_BYTES, ROW_BYTES, SLOTS, WAVE_SIZE
+from flylab.emulator.state import APERTURES, RECORD_BYTES, ROW_BYTES, SLOTS
 from flylab.errors import UnknownInstruction
 from flylab.places import SourceLine
-
-_SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
-_LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")
-_SELECT = re.compile(r"(?:(dst_sel|src0_sel|src1_sel):(BYTE_[0-3]|WORD_[01]|DWORD)|"
-                     r"(dst_unused):(UNUSED_(?:PAD|SEXT|PRESERVE)))")
-_WORDS = {SCALAR: "a scalar register", VECTOR: "a vector register", CONSTANT: "a constant", OFF: "'off'"}
-# What an encoding can name of each file.
-_VECTOR_NUMBERS = 256
-# The largest alignment an access of private memory can want of the host.
-PRIVATE_ALIGNMENT = 16
 
 
 class Slots(list[int]):
@@ -87,77 +75,6 @@ class Coded:
     def record(self, handler: int) -> bytes:
         """The record's bytes."""
         return struct.pack(f"<Q{len(self.slots)}I", handler, *self.slots).ljust(RECORD_BYTES, b"\0")
-
-
-class Registers:
-    """The register files of a kernel: how many rows of vector registers it has, and where operands lie in memory.
-
-    `private_bytes` is what each lane has of private memory, `private_stride` how far it is from lane to lane.
-    """
-
-    def __init__(self, kernel: IsaKernel):
-        descriptor = kernel.descriptor
-        total = descriptor.get("next_free_vgpr", kernel.vector_registers)
-        granule = kernel.target.vgpr_granule
-        self.rows = max(-(-total // granule) * granule, granule)
-        self.accumulators = descriptor.get("accum_offset", self.rows)
-        self.private_bytes = kernel.scratch_bytes
-        self.private_stride = -(-self.private_bytes // PRIVATE_ALIGNMENT) * PRIVATE_ALIGNMENT
-
-    @property
-    def end_of_vectors(self) -> int:
-        """The byte offset after the last of the registers v0, v1 ..."""
-        return ROW_BYTES * min(self.accumulators, self.rows)
-
-    @property
-    def wave_bytes(self) -> int:
-        """The memory of a wave: the rows of its vector registers, then the private memory of its lanes."""
-        return self.rows * ROW_BYTES + WAVE_SIZE * self.private_stride
-
-    def offset(self, operand: Operand, registers: int, *files: str, aligned: bool = True) -> int:
-        """The byte offset in its file of a register without source modifiers.
-
-        `registers` is how many the instruction takes there, `files` whose they may be (SCALAR, VECTOR). Several
-        vector registers begin at an even one, or with `aligned` false at any. Source: LLVM 22's assembler.
-        """
-        if operand.negative or operand.absolute or operand.sign_extend:
-            raise OperandError("it takes no source modifier there")
-        return self.source(operand, registers, *files, aligned=aligned)
-
-    def address(self, operand: Operand, registers: int) -> int:
-        """As `offset`, for the vector registers of an address, which accumulators cannot be."""
-        if operand.accumulator:
-            raise OperandError(f"an address is in v0, v1 ... and not in a{operand.index}")
-        return self.offset(operand, registers, VECTOR)
-
-    def source(self, operand: Operand, registers: int, *files: str, aligned: bool = True) -> int:
-        """As `offset`, where the register may have source modifiers."""
-        if operand.kind not in files:
-            raise OperandError(f"{_WORDS[operand.kind]} stands where it takes "
-                               f"{' or '.join(_WORDS[name] for name in files)}")
-        if operand.count != registers:
-            raise OperandError(f"it names {operand.count} registers where the instruction takes {registers}")
-        if operand.kind == SCALAR:
-            step = min(1 << (registers - 1).bit_length(), 4)
-            if operand.index % step:
-                raise OperandError(f"{registers} scalar registers begin at a multiple of {step}, and not at "
-                                   f"s{operand.index}")
-            return 4 * operand.index
-        first, end = (self.accumulators, self.rows) if operand.accumulator else (0, min(self.accumulators, self.rows))
-        count, letter = min(end - first, _VECTOR_NUMBERS), "a" if operand.accumulator else "v"
-        if operand.index + registers > count:
-            raise OperandError(f"register {letter}{operand.index + registers - 1} is beyond the {max(count, 0)} of the "
-                               "kernel's descriptor")
-        if registers > 1 and operand.index % 2 and aligned:
-            raise OperandError("vector registers side by side begin at an even one, and not at "
-                               f"{letter}{operand.index}")
-        return ROW_BYTES * (first + operand.index)
-
-    def scalar(self, operand: Operand) -> int:
-        """What a slot holds of a scalar register or constant of 32 bits: the register's offset, or the bits."""
-        if operand.kind == CONSTANT:
-            return constant_bits(operand, "i32")
-        return self.offset(operand, 1, SCALAR, CONSTANT)
 
 
 def source_line(kernel: IsaKernel, instruction: Instruction) -> SourceLine | None:
@@ -311,101 +228,3 @@ class Decoder:
             first = self.registers.offset(operand, 2 if wide else 1, VECTOR, SCALAR, CONSTANT)
             place = slots.put(first + (ROW_BYTES if operand.kind == VECTOR else 4) * (wide and high))
         return Source(operand.kind, place, bool(negative), select="" if wide else f"WORD_{int(high)}")
-
-
-class Modifiers:
-    """The words after an instruction's operands; never changed once read, as many instructions share it."""
-
-    def __init__(self, words: tuple[str, ...]):
-        self.words = words
-        self.clamp, self.scale = False, 1.0
-        self.lists: dict[str, list[bool]] = {}
-        self.selects: dict[str, str] = {}
-        self.control, self.masks, self.zero_fill = "", {"row_mask": 15, "bank_mask": 15}, False
-        for word in words:
-            if word == "clamp":
-                self.clamp = True
-            elif word in _SCALES:
-                self.scale = _SCALES[word]
-            elif found := _LIST.fullmatch(word):
-                self.lists[found[1]] = [bit == "1" for bit in found[2].split(",")]
-            elif found := _SELECT.fullmatch(word):
-                name, value = (part for part in found.groups() if part)
-                self.selects[name] = "" if value == "DWORD" else value
-            elif not self._read_dpp(word):
-                raise OperandError(f"the modifier '{word}' is not one that the software device knows here")
-
-    @staticmethod
-    @lru_cache(maxsize=4096)
-    def of(words: tuple[str, ...]) -> Modifiers:
-        """The modifiers that the words spell. Raises `OperandError` for a word that is none."""
-        return Modifiers(words)
-
-    def _read_dpp(self, word: str) -> bool:
-        """Takes a word of DPP. The assembler writes `bound_ctrl:0` and `bound_ctrl:1` for the same encoding."""
-        name, _, value = word.partition(":")
-        if name in self.masks:
-            self.masks[name] = bounded(value, 0, 15, f"the {name}")
-        elif name == "bound_ctrl":
-            self.zero_fill = bounded(value, 0, 1, "the bound_ctrl") in (0, 1)
-        elif is_control(word) and not self.control:
-            sources_of(word)
-            self.control = word
-        else:
-            return False
-        return True
-
-    @cached_property
-    def lanes(self) -> int:
-        """The lanes that DPP's masks let through."""
-        return lanes_of(self.masks["row_mask"], self.masks["bank_mask"])
-
-    def check(self, row: Row, instruction: Instruction, own_words: bool = True) -> None:
-        """Raises `OperandError` for words that the instruction's encoding has no room for.
-
-        Words that are not the text's own may pick parts of registers in any encoding.
-        """
-        if not self.words and not instruction.mnemonic.endswith("_dpp"):
-            return
-        encoding = encoding_of(instruction.mnemonic, instruction.operands, instruction.modifiers)
-        dpp, packed = encoding == "_dpp", row.family in (PACKED_FAMILY, MIXED_FAMILY)
-        if dpp and not self.control:
-            raise OperandError("it names no lanes, as row_shr:1 would")
-        if dpp and (self.clamp or self.scale != 1.0 or self.lists):
-            raise OperandError("its DPP encoding neither clamps nor scales, and picks no halves of registers")
-        if not dpp and (self.control or self.zero_fill or self.lanes != lanes_of(15, 15)):
-            raise OperandError("only an instruction with the suffix _dpp moves lanes")
-        if dpp and "newbcast" not in self.control and any(
-                TYPES[t].registers == 2 and t != "mask" for t in (*row.named_results, *row.named_sources)):
-            raise OperandError("with 64-bit operands DPP has row_newbcast only")
-        if self.selects and own_words and encoding != "_sdwa":
-            raise OperandError("only an instruction with the suffix _sdwa picks parts of registers")
-        if packed and self.scale != 1.0:
-            raise OperandError("its encoding does not scale results")
-        picks = base_name(instruction.mnemonic) in HAS_OP_SEL or not own_words
-        lists = {"op_sel", "op_sel_hi"} if row.family == MIXED_FAMILY else {
-            "op_sel", "op_sel_hi", "neg_lo", "neg_hi"} if packed else {"op_sel"} if picks else set()
-        if self.lists.keys() - lists:
-            raise OperandError(f"it takes no {' nor '.join(sorted(self.lists.keys() - lists))}")
-        if not row.clamps_floats and (self.scale != 1.0 or self.clamp and not row.clamped):
-            raise OperandError("its result is no float that could be scaled or clamped")
-
-    def bit(self, name: str, n: int, default: int = 0) -> bool:
-        """Entry `n` of a list such as `op_sel:[0,1]`."""
-        bits = self.lists.get(name)
-        return bits[n] if bits is not None and n < len(bits) else bool(default)
-
-    def select(self, n: int, type_name: str, family: str) -> str:
-        """Which part of source `n` is taken."""
-        if family == MIXED_FAMILY:
-            return f"WORD_{int(self.bit('op_sel', n))}" if type_name == "f16" else ""
-        if self.bit("op_sel", n):
-            return "WORD_1"
-        return self.selects.get(f"src{n}_sel", "")
-
-    def placement(self, sources: int, results: tuple[str, ...], packed: bool) -> tuple[str, str]:
-        """Which part of the result's register is written, and what becomes of the rest."""
-        if not packed and self.bit("op_sel", sources):
-            return "WORD_1", "UNUSED_PRESERVE"
-        select = self.selects.get("dst_sel", "")
-        return select, self.selects.get("dst_unused", "UNUSED_PRESERVE") if select else ""

@@ -6,7 +6,8 @@ LLVM prints a list of three or four bits; those that an instruction has no use f
 from __future__ import annotations
 
 from flylab.codegen.isa import Instruction
-from flylab.emulator.decoding.decode import Coded, Decoder, Modifiers
+from flylab.emulator.decoding.decode import Coded, Decoder
+from flylab.emulator.decoding.modifiers import Modifiers
 from flylab.emulator.decoding.operands import OperandError, parse_operand
 from flylab.emulator.decoding.table import TYPES, Row
 

@@ -30,10 +30,10 @@ from dataclasses import dataclass
 
 from flylab.dtypes import DTYPES
 from flylab.emulator.decoding.table import TYPES
-from flylab.emulator.handlers.compute import HANDLER, flushed, next_record, slot
 from flylab.emulator.handlers.ir import Builder, Repeat, Value, width
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.numbers import codec
-from flylab.emulator.numbers.float_mode import Mode
+from flylab.emulator.numbers.float_mode import Mode, flushed
 from flylab.emulator.state import ROW_BYTES, WAVE_SIZE
 from flylab.mfma import SCALE_BLOCK, Mfma, Operand, dtype_name
 from flylab.targets import target

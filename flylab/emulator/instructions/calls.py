@@ -7,8 +7,8 @@ from functools import partial
 from flylab.codegen.isa import Instruction
 from flylab.emulator.decoding.decode import Coded, Decoder
 from flylab.emulator.decoding.operands import SCALAR, OperandError, operands_of, parse_operand
-from flylab.emulator.handlers.compute import HANDLER, next_record, slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.instructions.control import go
 from flylab.emulator.linking import STEP
 from flylab.emulator.memory.access import fault

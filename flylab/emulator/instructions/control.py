@@ -16,8 +16,8 @@ from flylab.emulator.decoding.operands import (
     bounded,
     operands_of,
 )
-from flylab.emulator.handlers.compute import HANDLER, next_record, slot, tail_call
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record, slot, tail_call
 from flylab.emulator.instructions.hardware import field_operand
 from flylab.emulator.memory.access import count_to_here, fault
 from flylab.emulator.numbers.float_mode import KNOWN_BITS

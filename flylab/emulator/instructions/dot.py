@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from flylab.codegen.isa import Instruction
-from flylab.emulator.decoding.decode import Coded, Decoder, Modifiers, Slots
+from flylab.emulator.decoding.decode import Coded, Decoder, Slots
+from flylab.emulator.decoding.modifiers import Modifiers
 from flylab.emulator.decoding.operands import (
     CONSTANT,
     SCALAR,
@@ -22,7 +23,7 @@ from flylab.emulator.decoding.operands import (
     operands_of,
 )
 from flylab.emulator.decoding.table import VECTOR_FAMILY, Row
-from flylab.emulator.handlers.compute import Source
+from flylab.emulator.handlers.forms import Source
 from flylab.emulator.handlers.ir import Value
 from flylab.emulator.instructions import packed
 

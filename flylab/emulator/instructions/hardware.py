@@ -14,8 +14,8 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator.decoding.decode import Coded, Decoder
 from flylab.emulator.decoding.hwreg import HW_ID, MODE_ID, XCC_ID, HardwareField, hardware_field
 from flylab.emulator.decoding.operands import SCALAR, Operand, OperandError, parse_operand
-from flylab.emulator.handlers.compute import HANDLER, next_record, slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.state import MODE, Worker
 
 DIES, SIMDS = 8, 4

@@ -21,8 +21,8 @@ from flylab.emulator.decoding.operands import (
     operands_of,
     parse_operand,
 )
-from flylab.emulator.handlers.compute import HANDLER, next_record, slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.state import M0, MODE, NUMBERED_SGPRS
 
 GPR_IDX_ENABLED = 1 << 27

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from flylab.codegen.isa import Instruction
 from flylab.emulator.decoding.decode import Coded, Decoder
 from flylab.emulator.decoding.operands import VECTOR, operands_of
-from flylab.emulator.handlers.compute import slot
 from flylab.emulator.handlers.ir import Value
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.instructions.memory import modifiers
 from flylab.emulator.memory.lds import STEP, LdsHandler
 from flylab.emulator.memory.swizzle import HALF, pattern, swizzle_offset

@@ -11,10 +11,11 @@ from operator import or_
 from typing import Any
 
 from flylab.codegen.isa import Instruction
-from flylab.emulator.decoding.decode import Coded, Decoder, Modifiers, Slots
+from flylab.emulator.decoding.decode import Coded, Decoder, Slots
+from flylab.emulator.decoding.modifiers import Modifiers
 from flylab.emulator.decoding.operands import SCALAR, VECTOR, operands_of
 from flylab.emulator.decoding.table import VECTOR_FAMILY, Row, rows
-from flylab.emulator.handlers.compute import Source
+from flylab.emulator.handlers.forms import Source
 from flylab.emulator.handlers.ir import Value
 from flylab.emulator.numbers.semantics import biased_exponent, ldexp_double
 from flylab.emulator.state import ROW_BYTES

@@ -11,8 +11,9 @@ from typing import Any
 from flylab.codegen.assembly.encoding import is_inline
 from flylab.codegen.isa import Instruction
 from flylab.emulator.decoding.chips import chips_with, lacking
-from flylab.emulator.decoding.decode import Coded, Decoder, Registers
+from flylab.emulator.decoding.decode import Coded, Decoder
 from flylab.emulator.decoding.operands import CONSTANT, OFF, SCALAR, VECTOR, Operand, OperandError, bounded, operands_of
+from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.memory.access import (
     ADDRESS,
     BASE,

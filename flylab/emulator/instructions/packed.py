@@ -6,10 +6,11 @@ from functools import partial
 from typing import Any
 
 from flylab.codegen.isa import Instruction
-from flylab.emulator.decoding.decode import Coded, Decoder, Modifiers, Slots
+from flylab.emulator.decoding.decode import Coded, Decoder, Slots
+from flylab.emulator.decoding.modifiers import Modifiers
 from flylab.emulator.decoding.operands import SCALAR, VECTOR, bounded, operands_of
 from flylab.emulator.decoding.table import PACKED_FAMILY, VECTOR_FAMILY, Row, rows
-from flylab.emulator.handlers.compute import Form, Source
+from flylab.emulator.handlers.forms import Form, Source
 from flylab.emulator.instructions.floats import fma
 from flylab.emulator.numbers.semantics import extreme, extreme_nan, integer_median, three
 from flylab.emulator.state import ROW_BYTES

@@ -13,9 +13,9 @@ from functools import partial
 from flylab.codegen.isa import Instruction
 from flylab.emulator.decoding.decode import Coded, Decoder
 from flylab.emulator.decoding.operands import VECTOR, OperandError, bounded, operands_of
-from flylab.emulator.handlers.compute import HANDLER, next_record, slot
 from flylab.emulator.handlers.ir import Builder
 from flylab.emulator.handlers.lanes import moved_lanes, moved_mask, signed
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.state import EXEC, WAVE_SIZE
 
 

@@ -14,8 +14,9 @@ from flylab.codegen.assembly.encoding import base_name
 from flylab.codegen.isa import Instruction
 from flylab.emulator.decoding.decode import Coded, Decoder, Slots
 from flylab.emulator.decoding.operands import CONSTANT, SCALAR, VECTOR, OperandError, constant_bits, operands_of
-from flylab.emulator.handlers.compute import CHUNK, HANDLER, next_record, slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
+from flylab.emulator.handlers.vector import CHUNK
 from flylab.emulator.instructions.scaled import NARROW, halves_of, narrowed, widened
 from flylab.emulator.numbers.float_mode import Mode
 from flylab.emulator.numbers.semantics import random_step

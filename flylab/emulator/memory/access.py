@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flylab.emulator.handlers.compute import slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.state import (
     FAULT,
     LDS_OUTSIDE,

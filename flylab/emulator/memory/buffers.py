@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flylab.emulator.handlers.compute import slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.memory.access import (
     ADDRESS,
     BASE,

@@ -7,8 +7,8 @@ Sources: CDNA3 ISA, "Memory buffer load to LDS"; LLVM, llvm.amdgcn.raw.ptr.buffe
 
 from __future__ import annotations
 
-from flylab.emulator.handlers.compute import slot
 from flylab.emulator.handlers.ir import Value
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.memory.access import OFFSET, Access, fault_of_wave
 from flylab.emulator.memory.lds import check_lds
 from flylab.emulator.memory.moves import VectorAccess

@@ -12,8 +12,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from flylab.emulator.handlers.compute import HANDLER, next_record, slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.memory.access import fault
 from flylab.emulator.state import EXEC, LDS_OUTSIDE, ROW_BYTES, WAVE_SIZE, Worker
 

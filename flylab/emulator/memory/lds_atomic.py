@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from flylab.emulator.decoding.table import TYPES
-from flylab.emulator.handlers.compute import flushed, narrow, slot
 from flylab.emulator.handlers.ir import Value
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.instructions.floats import bfloat_bits
 from flylab.emulator.memory.lds import LdsHandler, fault_at
-from flylab.emulator.numbers.float_mode import Mode
+from flylab.emulator.numbers.float_mode import Mode, flushed
+from flylab.emulator.numbers.rounding import narrow
 from flylab.emulator.state import LDS_MISALIGNED
 
 ADDRESS, OFFSET, DATA, _, RESULT, OFFSET_2 = range(6)

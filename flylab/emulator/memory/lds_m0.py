@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flylab.emulator.handlers.compute import slot
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.memory.lds import LdsHandler, check_lds
 from flylab.emulator.state import M0, WAVE_SIZE
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from flylab.emulator.handlers.compute import slot
 from flylab.emulator.handlers.ir import Value
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.memory.access import fault
 from flylab.emulator.memory.lds import ADDRESS, FIRST_PLACE, STEP, LdsHandler
 from flylab.emulator.state import LDS_PARTIAL

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from flylab.emulator.handlers.compute import HANDLER, next_record
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record
 from flylab.emulator.memory.access import (
     DATA,
     Access,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flylab.emulator.handlers.compute import HANDLER, next_record, slot
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.memory.access import address_at, counted, fault, look_up, touched_last
 from flylab.emulator.memory.buffers import ADDRESS_BITS
 from flylab.emulator.memory.exchange import exchange

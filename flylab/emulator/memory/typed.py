@@ -11,8 +11,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from flylab.emulator.handlers.compute import narrow, slot
 from flylab.emulator.handlers.ir import Value
+from flylab.emulator.handlers.record import slot
 from flylab.emulator.memory.access import BASE, FORMAT, Access, fault_of_wave
 from flylab.emulator.memory.buffers import BufferPlace
 from flylab.emulator.memory.formats import (
@@ -31,6 +31,7 @@ from flylab.emulator.memory.formats import (
     table,
 )
 from flylab.emulator.memory.moves import VectorAccess
+from flylab.emulator.numbers.rounding import narrow
 from flylab.emulator.state import BAD_FORMAT
 
 ONE = 0x3F800000

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.decoding.hwreg import MODE_ID, hardware_field
-from flylab.emulator.decoding.table import TYPES, Row
-from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.decoding.table import TYPES, Row, Type
+from flylab.emulator.handlers.ir import Builder, Value, width
 from flylab.emulator.state import MODE
 from flylab.errors import UnknownInstruction
 
@@ -118,3 +118,25 @@ def apply(mode: Mode, b: Builder, row: Row, rounding: Callable[[Value], Callable
     how = mode.bits(b, name) if name else 0
     if how != 0:
         b.rounding = rounding(b.const(how, "i32") if isinstance(how, int) else how)
+
+
+def flushed(mode: Mode, bits: Value, type_: Type, side: int) -> Value:
+    """Float bits with denormals made zero, where the mode says so for sources (side 1) or results (side 2)."""
+    kept = mode.flag(bits.b, denormals_field(type_), side)
+    if kept is True:
+        return bits
+    exponent = {"half": 0x7C00, "float": 0x7F800000, "double": 0x7FF0000000000000}[type_.bits]
+    tiny = (bits & exponent).cmp("eq", 0)
+    if isinstance(kept, Value):
+        tiny = tiny & ~kept.splat(bits.lanes)
+    return tiny.select(bits & sign_bit(type_), bits)
+
+
+def denormals_field(type_: Type) -> str:
+    """The field of the mode that says whether denormals of a format are kept."""
+    return "denormals_32" if type_.bits == "float" else "denormals_16_64"
+
+
+def sign_bit(type_: Type) -> int:
+    """The sign bit of a float's bits, as a signed constant."""
+    return -(1 << (width(type_.bits) - 1))

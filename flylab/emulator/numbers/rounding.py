@@ -109,3 +109,17 @@ def _lost_double(near: Value, x: Value, y: Value, z: Value | None) -> Value:
     part, rest = _sum(addend, low)
     total, more = _sum(high, part)
     return ((total - ldexp_double(near, -frame)) + more) + rest
+
+
+def narrow(value: Value) -> Value:
+    """A float or double as half, rounded once: a double goes to float with the lost bits kept in its last one."""
+    if value.type != "double":
+        return value.to("half")
+    with value.b.to_nearest():
+        near = value.to("float")
+        back = near.to("double")
+        bits = near.bits("i32")
+        further = back.call("fabs").cmp("ogt", value.call("fabs"))
+        odd = (further.select(bits - 1, bits)) | 1
+        found = back.cmp("one", value).select(odd, bits).bits("float").to("half")
+    return value.b.rounded("fptrunc", found, value)
