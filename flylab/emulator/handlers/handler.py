@@ -88,6 +88,7 @@ class Handler:
         return ~(b.where(self.form.mode.flag(b, denormals_field(type_), 2), yes) | b.where(b.ieee, yes))
 
     def computed(self, arguments: list[Value]) -> tuple[Any, ...]:
+        """The results of the row's function."""
         row = self.form.row
         function = row.clamped if self.form.clamp and row.clamped else row.compute
         found = function(*arguments)
