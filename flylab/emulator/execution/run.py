@@ -63,8 +63,10 @@ class Report:
     source: str = "emulated"
 
     def __str__(self) -> str:
-        return (f"{self.kernel}: {self.workgroups} workgroups, {self.waves} waves, {self.instructions} instructions, "
-                f"{self.clamped} clamped accesses ({self.source})")
+        counts = ((self.workgroups, "workgroup", "s"), (self.waves, "wave", "s"),
+                  (self.instructions, "instruction", "s"), (self.clamped, "clamped access", "es"))
+        said = ", ".join(f"{number} {what}{many if number != 1 else ''}" for number, what, many in counts)
+        return f"{self.kernel}: {said} ({self.source})"
 
 
 @dataclass(frozen=True)
