@@ -21,7 +21,7 @@ from flylab.codegen.assembly.predefined import register_ends
 from flylab.codegen.assembly.reader import Reader
 from flylab.codegen.assembly.sections import Section
 from flylab.codegen.assembly.symbols import Symbols
-from flylab.errors import CompileError
+from flylab.errors import CompileError, FlylabError
 from flylab.targets import Target, target
 
 LDS_ALIGNMENT = 16
@@ -174,7 +174,10 @@ def _chip(named: list[str], asked: str | None) -> Target:
     if not names and not named:
         raise CompileError("this assembly names no chip",
                            hint='it needs a line .amdgcn_target "amdgcn-amd-amdhsa--gfx942"')
-    return target(next(iter(names), GENERIC_DEFAULT))
+    try:
+        return target(next(iter(names), GENERIC_DEFAULT))
+    except FlylabError as error:
+        raise CompileError(f"this assembly is for another chip: {error.message}", hint=error.hint) from None
 
 
 def _kernel(chip: Target, function: Function | None, name: str, descriptor: dict[str, int], reader: Reader,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,10 +70,10 @@ def buffer_of(name: str, value: Any) -> tuple[int, Buffer]:
     except ArgumentError:
         raise
     except Exception as error:  # whatever an object's own code raises
-        raise ArgumentError(f"argument '{name}' is a {type(value).__name__} that does not say where its memory is: "
+        raise ArgumentError(f"{label(name)} is a {type(value).__name__} that does not say where its memory is: "
                             f"{error!r}", hint="pass numpy.asarray of it") from error
     if described is None:
-        raise ArgumentError(f"argument '{name}' is a pointer, and {type(value).__name__} is no array",
+        raise ArgumentError(f"{label(name)} is a pointer, and {type(value).__name__} is no array",
                             hint="pass a numpy array or a CPU tensor, or None for a null pointer")
     address, shape, strides, itemsize, writable = described
     low, size = extent(address, shape, strides, itemsize)
@@ -89,17 +90,17 @@ Described = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
 
 def _of_torch(name: str, tensor: Any) -> Described:
     if tensor.device.type != "cpu":
-        raise ArgumentError(f"argument '{name}' is a tensor on {tensor.device}, and the software device reads "
+        raise ArgumentError(f"{label(name)} is a tensor on {tensor.device}, and the software device reads "
                             "memory of the CPU", hint="pass tensor.cpu()")
     for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
         if getattr(tensor, lazy)():
-            raise ArgumentError(f"argument '{name}' is a view whose values torch changes when it reads them ({lazy})",
+            raise ArgumentError(f"{label(name)} is a view whose values torch changes when it reads them ({lazy})",
                                 hint=f"pass tensor.{resolve}()")
     size = tensor.element_size()
     try:
         return tensor.data_ptr(), tuple(tensor.shape), tuple(s * size for s in tensor.stride()), size, True
     except RuntimeError as error:  # sparse tensors, and those without storage
-        raise ArgumentError(f"argument '{name}' is a tensor without plain memory: {str(error).partition(chr(10))[0]}",
+        raise ArgumentError(f"{label(name)} is a tensor without plain memory: {str(error).partition(chr(10))[0]}",
                             hint="pass a dense tensor with data") from None
 
 
@@ -119,7 +120,7 @@ def _of_interface(name: str, value: Any) -> Described:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"argument '{name}' is a {type(value).__name__} whose __array_interface__ is not in "
+        raise ArgumentError(f"{label(name)} is a {type(value).__name__} whose __array_interface__ is not in "
                             f"numpy's form: {error!r}", hint="pass numpy.asarray of it") from None
 
 
@@ -127,7 +128,7 @@ def _check_format(name: str, format_: str, fields: Any = None) -> None:
     """Refuses what is no plain number in this machine's byte order, such as objects, dates and text."""
     inner = str(fields)  # of structures within structures as well
     if format_[:1] == ">" or format_[1:2] not in _PLAIN_KINDS or "'|O'" in inner or "'>" in inner:
-        raise ArgumentError(f"argument '{name}' has the format {format_}, and the device takes numbers in this "
+        raise ArgumentError(f"{label(name)} has the format {format_}, and the device takes numbers in this "
                             "machine's byte order",
                             hint="convert it with astype; dates can be passed as array.view('int64')")
 
@@ -136,14 +137,30 @@ def _packed_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(itemsize * math.prod(shape[n + 1:]) for n in range(len(shape)))
 
 
+def label(name: str) -> str:
+    """An argument as errors name it, by its name or, where the kernel gives it none, by its number."""
+    return name if name.startswith("argument ") else f"argument '{name}'"
+
+
 def whole(name: str, value: Any) -> int:
-    """A Python or numpy integer as an int. Raises `ArgumentError` for anything else, a bool included."""
+    """A Python or numpy integer below 2^63 as an int. Raises `ArgumentError` for anything else, a bool included."""
     try:
-        if not isinstance(value, bool):
-            return index(value)
+        if not isinstance(value, bool) and abs(number := index(value)) < 1 << 63:
+            return number
     except TypeError:
         pass
-    raise ArgumentError(f"{name} is {value!r}, and whole numbers are needed", hint="a whole number is an int: n // 256")
+    raise ArgumentError(f"{name} is {shown(value)}, and whole numbers are needed",
+                        hint="a whole number is an int below 2^63: n // 256")
+
+
+def shown(value: Any) -> str:
+    """A value as errors show it, cut where it is long, whatever its own code does."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"a number of {value.bit_length()} bits"
+    try:
+        return reprlib.repr(value)
+    except Exception:  # whatever an object's own code raises
+        return f"a {type(value).__name__}"
 
 
 def pack(kernel: IsaKernel, args: Sequence[Any], shared: int = 0) -> tuple[bytes, list[Buffer], int]:
@@ -189,7 +206,7 @@ def pack(kernel: IsaKernel, args: Sequence[Any], shared: int = 0) -> tuple[bytes
             data = number_bytes(name, parameter, place)
             shared = place + _lds_bytes(name, value) - start
         else:
-            raise ArgumentError(f"argument '{name}' is of the kind {parameter.kind}, which the software device has not")
+            raise ArgumentError(f"{label(name)} is of the kind {parameter.kind}, which the software device has not")
         _put(segment, parameter, data)
     return bytes(segment), buffers, shared
 
@@ -200,8 +217,8 @@ def _lds_place(parameter: KernelArg, start: int) -> int:
 
 
 def _lds_bytes(name: str, value: Any) -> int:
-    if whole(f"the bytes of LDS for argument '{name}'", value) < 0:
-        raise ArgumentError(f"argument '{name}' is a pointer to LDS, and {value} is no number of bytes")
+    if whole(f"the bytes of LDS for {label(name)}", value) < 0:
+        raise ArgumentError(f"{label(name)} is a pointer to LDS, and {value} is no number of bytes")
     return int(value)
 
 
@@ -220,7 +237,7 @@ def _natural(kernel: IsaKernel, args: Sequence[Any]) -> list[KernelArg]:
         if isinstance(value, bytes | bytearray) or plain:
             kind, size = NUMBER_KIND, len(value) if isinstance(value, bytes | bytearray) else value.nbytes
         elif isinstance(value, int | float):
-            raise ArgumentError(f"argument {number} is {value!r}, and the assembly does not say its size",
+            raise ArgumentError(f"argument {number} is {shown(value)}, and the assembly does not say its size",
                                 hint="pass numpy's numbers, such as numpy.int32(5) or numpy.float32(0.5)")
         else:
             kind, size = POINTER_KIND, 8
@@ -228,9 +245,10 @@ def _natural(kernel: IsaKernel, args: Sequence[Any]) -> list[KernelArg]:
         at = -(-at // step) * step
         parameters.append(KernelArg("", at, size, kind))
         at += size
-    if at > kernel.kernarg_size:
+    if at != kernel.kernarg_size:
         raise ArgumentError(f"the {len(args)} arguments of kernel '{kernel.name}' take {at} bytes, and its "
-                            f".amdhsa_kernarg_size is {kernel.kernarg_size}")
+                            f".amdhsa_kernarg_size is {kernel.kernarg_size}",
+                            hint="without metadata each lies at a multiple of its size; bytes(n) is padding")
     return parameters
 
 
@@ -253,18 +271,20 @@ def number_bytes(name: str, parameter: KernelArg, value: Any) -> bytes:
         _check_format(name, str(value.dtype.str))
         data: bytes = value.tobytes()
         if len(data) != size:
-            raise ArgumentError(f"argument '{name}' takes {size} bytes, and a {value.dtype} has {len(data)}")
+            given = f"an array of {value.size} {value.dtype}" if getattr(value, "ndim", 0) else f"a {value.dtype}"
+            raise ArgumentError(f"{label(name)} takes {size} bytes, and {given} has {len(data)}",
+                                hint="a vector of 3 takes the room of 4" if len(data) * 4 == size * 3 else None)
         return data
     if isinstance(value, bytes | bytearray):
         if len(value) != size:
-            raise ArgumentError(f"argument '{name}' takes {size} bytes, and {len(value)} were given")
+            raise ArgumentError(f"{label(name)} takes {size} bytes, and {len(value)} were given")
         return bytes(value)
     if isinstance(value, float) and size in _FLOAT_CODES:
         return _float_bytes(name, value, size)
     if not isinstance(value, int) or not size:
-        raise ArgumentError(f"argument '{name}' takes a number of {size} bytes, not a {type(value).__name__}")
+        raise ArgumentError(f"{label(name)} takes a number of {size} bytes, not a {type(value).__name__}")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
-        raise ArgumentError(f"argument '{name}' takes {size} bytes, and {value} does not fit")
+        raise ArgumentError(f"{label(name)} takes {size} bytes, and {shown(value)} does not fit")
     return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
 
 
@@ -272,7 +292,7 @@ def _float_bytes(name: str, value: float, size: int) -> bytes:
     try:
         return struct.pack(_FLOAT_CODES[size], value)
     except OverflowError:
-        raise ArgumentError(f"argument '{name}' takes a float of {size} bytes, and {value} is beyond it") from None
+        raise ArgumentError(f"{label(name)} takes a float of {size} bytes, and {value} is beyond it") from None
 
 
 def fill_hidden(kernel: IsaKernel, segment: bytearray, grid: tuple[int, int, int], block: tuple[int, int, int],

@@ -68,6 +68,9 @@ class Code:
         for number, instruction in enumerate(instructions):
             jumps = instruction.mnemonic.startswith(JUMPS) and instruction.operands
             words = integer(instruction.operands[-1]) if jumps else None
+            if words is not None and not -(1 << 15) <= words < 1 << 16:
+                raise CompileError(f"ISA line {instruction.isa_line}: '{instruction.text[:80]}' jumps by more words "
+                                   "than 16 bits hold", hint="a jump takes a label, or a distance in words")
             place = places.get(addresses[number] + STEP * (1 + _signed16(words))) if words is not None else None
             if place is not None:
                 label = f"instruction {place}"

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from flylab.codegen.isa import Isa, IsaKernel
-from flylab.emulator.arguments import Buffer, fill_hidden, pack
+from flylab.emulator.arguments import Buffer, fill_hidden, pack, shown
 from flylab.emulator.decoding.decode import decode
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
@@ -62,10 +62,16 @@ class Program:
     """
 
     def __init__(self, isa: Isa, checks: Mapping[str, Sequence[Check]] | None = None):
+        if not isinstance(isa, Isa):
+            raise DeviceError(f"a program is made of an Isa, and a {type(isa).__name__} was given",
+                              hint="Program.from_assembly(text) reads assembly")
         self.isa = isa
         self.checks = checks or {}
         """Of each kernel, the checks that its traps stand for, by their numbers."""
         self._loaded: dict[str, Loaded] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.isa, self.checks)
 
     def __repr__(self) -> str:
         return f"<Program for {self.isa.target.arch}: {', '.join(self.isa.kernels)}>"
@@ -160,7 +166,7 @@ class Program:
                                   hint="name one with kernel=")
             return next(iter(kernels.values()))
         if not isinstance(name, str):
-            raise ArgumentError(f"kernel is {name!r}, and a name is needed", hint=f"it holds {', '.join(kernels)}")
+            raise ArgumentError(f"kernel is {shown(name)}, and a name is needed", hint=f"it holds {', '.join(kernels)}")
         if name not in kernels:
             raise DeviceError(f"this program has no kernel '{name}'", hint=f"it holds {', '.join(kernels)}")
         return kernels[name]

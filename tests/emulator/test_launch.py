@@ -326,7 +326,7 @@ def test_arguments_that_the_descriptor_does_not_know_of() -> None:
     assert ".amdhsa_kernarg_size says how many bytes they take: it is 0 for kernel 'scaled'" in str(caught.value)
     unasked = Program.from_assembly(PLAIN.replace("  .amdhsa_user_sgpr_kernarg_segment_ptr 1\n", ""))
     with pytest.raises(DeviceError, match="a null pointer") as caught:
-        unasked.launch(grid=1, block=64, args=[np.zeros(64, "f4"), np.float64(1)])
+        unasked.launch(grid=1, block=64, args=[np.zeros(64, "f4"), np.float64(1), np.float64(1)])
     assert "does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1" in str(caught.value)
 
 

@@ -107,7 +107,9 @@ class _Parser:
         return left
 
     def unary(self, depth: int) -> Node:
-        if depth > _DEPTH or self.at >= len(self.tokens):
+        if depth > _DEPTH:
+            raise BadExpression(f"'{self.text[:60]}' has more than {_DEPTH} brackets within each other")
+        if self.at >= len(self.tokens):
             raise self.bad()
         digits, character, name, operator = self.tokens[self.at].groups()
         self.at += 1
@@ -115,6 +117,8 @@ class _Parser:
             value = integer(digits)
             if value is None:
                 raise self.bad()
+            if value > _MASK:
+                raise BadExpression(f"{digits[:40]} has more than 64 bits")
             return Node("number", value=signed(value))
         if character:
             return Node("number", value=ord(character[-1]))

@@ -11,6 +11,7 @@ from flylab.errors import CompileError
 _START = 1 << 16
 _NO_DESCRIPTOR = "it has no kernel descriptors: pass the text that the compiler prints (clang -S, llc)"
 _DEVICE_ONLY = "compile for one chip alone: --cuda-device-only --offload-arch=gfx942 -S"
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _KINDS = (
     (r"\A\x7fELF", "an object file", _NO_DESCRIPTOR),
     (r"^[^;#\n]*:\s+file format elf|^Disassembly of section ", "a disassembly", _NO_DESCRIPTOR),
@@ -34,6 +35,12 @@ def check_is_assembly(text: Any) -> None:
     if not isinstance(text, str):
         raise CompileError(f"assembly is text, and a {type(text).__name__} was given",
                            hint="pass what the compiler prints, as a str")
+    if "\n" not in text.strip() and text.strip().endswith((".s", ".S", ".asm", ".amdgcn")):
+        raise CompileError(f"this is a file's name, {text.strip()[:80]!r}, and assembly text is needed",
+                           hint="pass pathlib.Path(name).read_text()")
     for pattern, what, hint in _KINDS:
         if re.search(pattern, text[:_START], re.M):
             raise CompileError(f"this is {what}, and assembly text is needed", hint=hint)
+    if odd := _NO_TEXT.search(text):
+        raise CompileError(f"ISA line {text.count(chr(10), 0, odd.start()) + 1} holds the character {odd[0]!r}, which "
+                           "no text has", hint="read the file in its encoding, such as UTF-8")

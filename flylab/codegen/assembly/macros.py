@@ -24,7 +24,7 @@ _REFUSED = {".include": "put the file's text in its place", ".incbin": "give its
 _COMPARED: dict[str, Callable[[int], bool]] = {
     ".if": lambda n: n != 0, ".ifne": lambda n: n != 0, ".ifeq": lambda n: n == 0, ".ifge": lambda n: n >= 0,
     ".ifgt": lambda n: n > 0, ".ifle": lambda n: n <= 0, ".iflt": lambda n: n < 0, ".elseif": lambda n: n != 0}
-_MOST_LINES, _MOST_NESTED = 1 << 21, 200
+_MOST_LINES, _MOST_NESTED, _LONGEST = 1 << 20, 200, 1 << 16
 _LABEL = re.compile(r'([\w.$@]+|"[^"]*"):(?![:=])\s*')
 _NUMBERED = re.compile(r"^[ \t]*\d+:", re.M)
 _NUMBER_REFERENCE = re.compile(r"(?<![\w.$@])(\d+)([bf])(?![\w.$@])")
@@ -313,7 +313,11 @@ def _replaced(lines: list[Line], values: dict[str, str]) -> list[Line]:
     def value(found: re.Match[str]) -> str:
         return "" if found[1] == "()" else values.get(found[1], found[0])
 
-    return [(number, _ARGUMENT.sub(value, text) if "\\" in text else text) for number, text in lines]
+    found = [(number, _ARGUMENT.sub(value, text) if "\\" in text else text) for number, text in lines]
+    if long := next((number for number, text in found if len(text) > _LONGEST), None):
+        raise CompileError(f"ISA line {long}: a macro makes a line of more than {_LONGEST} characters",
+                           hint="a macro that calls itself needs an .if that ends it")
+    return found
 
 
 def _arguments(text: str, whole_from: int | None = None) -> list[str]:

@@ -30,6 +30,8 @@ class Symbols:
     numbers: dict[str, int | Node] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
     weak: set[str] = field(default_factory=set)
+    _found: dict[str, int] = field(default_factory=dict, repr=False)
+    """Values of expressions that were met on the way to the one asked for."""
 
     def defined(self, name: str) -> bool:
         """True for a name that stands for something so far."""
@@ -51,7 +53,7 @@ class Symbols:
         found = self.numbers.get(name)
         if found is None:
             raise Unknown(f"'{name}' is no known number")
-        return found if isinstance(found, int) else self._value(found, self.number, depth)
+        return found if isinstance(found, int) else self._value(name, found, self.number, depth)
 
     def number_of(self, text: str) -> int:
         """The value of an expression of numbers. Raises `BadExpression` where it has none."""
@@ -68,7 +70,7 @@ class Symbols:
             raise Unknown(f"the symbol '{name}' is not defined in this assembly")
         if isinstance(found, int):
             return found
-        return self._value(found, lambda inner, n: self.address(inner, address_of, n), depth)
+        return self._value(name, found, lambda inner, n: self.address(inner, address_of, n), depth)
 
     def is_place(self, name: str) -> bool:
         """True for a symbol that is an address, not a number."""
@@ -77,8 +79,11 @@ class Symbols:
             return any(self.is_place(part.text) for part in found.symbols() if part.text != name)
         return name in self.places
 
-    @staticmethod
-    def _value(node: Node, value: Callable[[str, int], int], depth: int) -> int:
+    def _value(self, name: str, node: Node, value: Callable[[str, int], int], depth: int) -> int:
+        if not depth:
+            self._found.clear()
         if depth > _NESTED:
-            raise BadExpression("a symbol is defined by itself")
-        return evaluate(node, lambda inner: value(inner, depth + 1))
+            raise BadExpression(f"a symbol is defined by itself, or by more than {_NESTED} others in turn")
+        if name not in self._found:
+            self._found[name] = evaluate(node, lambda inner: value(inner, depth + 1))
+        return self._found[name]

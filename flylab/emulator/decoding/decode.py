@@ -108,15 +108,15 @@ def decode(code: Code, table: dict[str, Row], others: dict[str, Callable[..., Co
         try:
             if arch not in (chips := chips_with(name)):
                 raise OperandError(lacking(arch, chips))
+            if name not in others and name not in table:
+                raise OperandError(REFUSED.get(name, "these chips have no instruction of this name"))
             check_form(name, instruction, table.get(name))
             if name in others:
                 coded.append(others[name](decoder, instruction))
-            elif name in table:
+            else:
                 coded.append(decoder.computing(table[name], instruction))
                 if not decoder.index_states:
                     decoder.repeats.keep(instruction, coded[-1])
-            else:
-                raise OperandError(REFUSED.get(name, "these chips have no instruction of this name"))
             if is_indexed(decoder.index_states, instruction) and name.startswith("v_") and not coded[-1].indexed:
                 raise OperandError("VGPR indexing is on, and the software device has no such form of it")
         except OperandError as error:

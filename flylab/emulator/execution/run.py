@@ -116,8 +116,9 @@ class Geometry:
         if found.shared < 0:
             raise DeviceError(f"the dynamic LDS is {shared} bytes, and 0 or more are possible")
         if lds > kernel.target.lds_bytes:
-            raise DeviceError(f"kernel '{kernel.name}' with {shared} bytes of dynamic LDS takes {lds}, and a workgroup "
-                              f"of {kernel.target} has {kernel.target.lds_bytes}")
+            raise DeviceError(f"kernel '{kernel.name}' with {kernel.lds_bytes} bytes of static and {found.shared} of "
+                              f"dynamic LDS takes {lds}, and a workgroup of {kernel.target} has "
+                              f"{kernel.target.lds_bytes}")
         if not workgroups_per_unit(kernel, found.waves, lds):
             raise DeviceError(f"a block of {found.threads} threads does not fit a compute unit of {kernel.target}, "
                               f"where kernel '{kernel.name}' with {kernel.vector_registers} vector registers has "
