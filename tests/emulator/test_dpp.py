@@ -143,6 +143,16 @@ def test_instructions_on_moved_lanes(text: str, chip: str) -> None:
         assert np.array_equal(np.where(zeros, 0, found), np.where(zeros, 0, wanted)), (case, hex(exec_))
 
 
+@pytest.mark.parametrize("text", ["v_add_f32_dpp v2, v3, v4", "v_sub_f32_dpp v2, -v3, v4",
+                                  "v_subrev_f32_dpp v2, v3, v4", "v_subrev_f32_dpp v2, |v3|, -v4"])
+def test_a_zero_from_beyond_a_row_makes_a_signalling_nan_quiet(text: str) -> None:
+    """As any sum does with one, by IEEE 754: no lane has its operand back."""
+    v, s = state(1)
+    v[3], v[4] = 0x3F800000, 0x7F800001
+    found = Device("gfx942", [f"{text} row_shl:9 row_mask:0xf bank_mask:0xf bound_ctrl:1"]).run(0, v, s)[0][2]
+    assert set((found & 0x7FFFFFFF).tolist()) == {0x7FC00001}
+
+
 def test_a_carry_of_lanes_that_take_no_part_is_zero() -> None:
     device = Device("gfx942", ["v_add_co_u32_dpp v2, vcc, v3, v4 row_shr:1 row_mask:0x6 bank_mask:0xf"])
     v, s = state(3, EXECS[1])

@@ -39,7 +39,7 @@ class Handler:
         whole = bits
         if type_.is_float:
             bits = flushed(self.form.mode, bits, type_, 1)
-        may_flush = bits is not whole
+        may_be_zero = bits is not whole or bool(source.control) and self.form.zero_fill
         if source.absolute:
             bits = bits & ~sign_bit(type_)
         if source.negative:
@@ -47,8 +47,8 @@ class Handler:
         if not type_.is_float:
             return bits
         value = bits.bits(type_.bits)
-        # Else LLVM makes x + (y flushed to zero) into "x, or x + y", and a signalling NaN x stays one.
-        return (value.call("arithmetic.fence") if may_flush else value).to(type_.value)
+        # Else LLVM makes x + (y or zero) into "x, or x + y", and a signalling NaN x stays one.
+        return (value.call("arithmetic.fence") if may_be_zero else value).to(type_.value)
 
     def result(self, value: Value, type_: Type) -> Value:
         """The bits of a result: scaled, clamped, rounded to its format."""

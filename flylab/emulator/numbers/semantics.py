@@ -51,8 +51,8 @@ def sub_overflow(x: Value, y: Value) -> Pair:
 
 
 def choose(name: str) -> Any:
-    """`umin`, `umax`, `smin` or `smax` with SCC = (the first was taken)."""
-    predicate = {"umin": "ult", "umax": "ugt", "smin": "slt", "smax": "sgt"}[name]
+    """`umin`, `umax`, `smin` or `smax` with SCC = (the first was taken); of equal ones a maximum takes the first."""
+    predicate = {"umin": "ult", "umax": "uge", "smin": "slt", "smax": "sge"}[name]
     return lambda x, y: (x.call(name, y), x.cmp(predicate, y))
 
 

@@ -48,6 +48,8 @@ def initial(case: Case, round_: int, mode: int) -> tuple[np.ndarray, np.ndarray]
     for n in range(1, len(case.types)):
         if case.types[n] == case.types[0] != "mask":
             v[4 + 2 * n:6 + 2 * n, same] = v[4:6, same]
+            if random.random() < 0.3:
+                s[4 + 2 * n:6 + 2 * n] = s[4:6]
     v[0:2] = np.where(random.random((2, WAVE_SIZE)) < 0.5, v[4:6], v[0:2])
     s[EXEC:EXEC + 2] = _exec(random, round_)
     s[VCC:VCC + 2] = random.integers(0, 1 << 32, 2)
