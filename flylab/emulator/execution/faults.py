@@ -31,8 +31,9 @@ from flylab.errors import Check, DeviceError, OutOfBounds
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
 # Bytes within which an access is next to a buffer, and from which it is far from it.
 NEAR, FAR = 4096, 1 << 32
-# Hidden arguments that point to what a runtime has and this device has not (see `fill_hidden`), and what needs them.
-LEFT_NULL = {"hidden_hostcall_buffer": "printf and assert", "hidden_printf_buffer": "printf", "hidden_heap_v1": "malloc"}
+# Hidden arguments that point to what only a runtime has (`fill_hidden` leaves them null), and what needs them.
+LEFT_NULL = {"hidden_hostcall_buffer": "printf and assert", "hidden_printf_buffer": "printf",
+             "hidden_heap_v1": "malloc"}
 DESCRIPTOR_HINT = "its buffer descriptor is longer than the array: make the descriptor with the array's size"
 # By whether the instruction comes from a line of source.
 OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor's size and drop writes",
