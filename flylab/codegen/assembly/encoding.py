@@ -124,22 +124,26 @@ def is_register(operand: str) -> bool:
     >>> is_register("-|v3|"), is_register("s[0:1]"), is_register("0x10")
     (True, True, False)
     """
-    bare = operand.strip("-|)").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(").strip("|")
-    return _REGISTER.match(bare) is not None
+    return _REGISTER.match(_bare(operand)) is not None
+
+
+def _bare(operand: str) -> str:
+    """An operand without what a sign, a magnitude or an extension puts about it."""
+    return operand.strip("-|)").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(").strip("|")
 
 
 @lru_cache(maxsize=4096)
 def is_literal(operand: str, type_: str = "b32") -> bool:
     """True for a source constant that takes 4 bytes of its own; `type_` is the operand's.
 
-    >>> [is_literal(x) for x in ("64", "65", "-16", "0x3f800001", "1.0", "1.5", "v0", "0.15915494")]
+    >>> [is_literal(x) for x in ("64", "65", "-16", "0x3f800001", "1.0", "1.5", "v0", "neg(0)")]
     [False, True, False, True, False, True, False, False]
     """
     if is_register(operand):
         return False
     value = number(operand)
     if value is None:
-        value = number(operand.strip("|").removeprefix("-").strip("|"))
+        value = number(_bare(operand))
     return value is None or not is_inline(value, type_)  # what is no number is a symbol, to be relocated
 
 

@@ -31,6 +31,10 @@ from flylab.errors import Check, DeviceError, OutOfBounds
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
 # Bytes within which an access is next to a buffer, and from which it is far from it.
 NEAR, FAR = 4096, 1 << 32
+# Hidden arguments that point to what only a runtime has (`fill_hidden` leaves them null), and what needs them.
+LEFT_NULL = {"hidden_hostcall_buffer": "printf and assert", "hidden_printf_buffer": "printf",
+             "hidden_heap_v1": "malloc"}
+DESCRIPTOR_HINT = "its buffer descriptor is longer than the array: make the descriptor with the array's size"
 # By whether the instruction comes from a line of source.
 OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor's size and drop writes",
                  "see the tensor through fx.rocdl.make_buffer_tensor, which reads 0 outside and drops writes")
@@ -136,7 +140,7 @@ def _outside(kernel: IsaKernel, address: int, size: int, instruction: Instructio
     if address < FIRST_ADDRESS:
         if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:
             return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
-        return f"{access}: a null pointer", NULL_HINTS[kernel.descriptor.get("user_sgpr_kernarg_segment_ptr", 0)]
+        return f"{access}: a null pointer", _null_hint(kernel)
     for buffer in (*given, *own) if writes else ():
         if buffer.address <= address and address + size <= buffer.end:
             hint = "pass a writable array, or a copy of it" if buffer in given else "store to an array argument"
@@ -153,9 +157,18 @@ def _outside(kernel: IsaKernel, address: int, size: int, instruction: Instructio
         return (f"{access} is far from all memory that the kernel was given: {how} of '{nearest.name}', the nearest",
                 "look at how the address comes about: an offset too large, negative, or of no pointer at all")
     hint = "launch no more threads than there is data, or " + OUTSIDE_HINTS[instruction.source is not None]
+    if instruction.mnemonic.startswith(("buffer_", "tbuffer_")):
+        hint = DESCRIPTOR_HINT
     if nearest in own:
         hint = "look at the offset; what a launch adds has the size that the descriptor or the section gives it"
     return f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)", hint
+
+
+def _null_hint(kernel: IsaKernel) -> str:
+    """What a kernel that reads at a null pointer may lack."""
+    absent = [f"{arg.kind} ({LEFT_NULL[arg.kind]} of the runtime)" for arg in kernel.args if arg.kind in LEFT_NULL]
+    hint = NULL_HINTS[kernel.descriptor.get("user_sgpr_kernarg_segment_ptr", 0)]
+    return f"{hint}; the device leaves null {', '.join(absent)}" if absent else hint
 
 
 def _beyond(buffer: Buffer, address: int, size: int) -> str:
