@@ -48,6 +48,8 @@ _IMPLIED_VCC = (("v_cmp", 2, 0), ("v_cndmask_b32", 3, 3), ("v_add_co_u32", 3, 1)
                 ("v_subrev_co_u32", 3, 1))
 _NAMES_VCC = tuple(beginning for beginning, _, _ in _IMPLIED_VCC)
 _WRAPPED = re.compile(r"-|\||neg\(|abs\(|sext\(")
+# The source modifiers before and behind a constant, whose own sign is none of them.
+_MODIFIERS = re.compile(r"^(?:-?(?:\||abs\()|neg\()+|[|)]+$")
 _AFTER_V, _WRAPS = frozenset("0123456789["), frozenset("-|nas")
 INLINE_FLOATS = {0.0, 0.5, 1.0, 2.0, 4.0}
 # LLVM prints 0.15915494 or, for doubles, 0.15915494309189532.
@@ -124,26 +126,22 @@ def is_register(operand: str) -> bool:
     >>> is_register("-|v3|"), is_register("s[0:1]"), is_register("0x10")
     (True, True, False)
     """
-    return _REGISTER.match(_bare(operand)) is not None
-
-
-def _bare(operand: str) -> str:
-    """An operand without what a sign, a magnitude or an extension puts about it."""
-    return operand.strip("-|)").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(").strip("|")
+    bare = operand.strip("-|)").removeprefix("neg(").removeprefix("abs(").removeprefix("sext(").strip("|")
+    return _REGISTER.match(bare) is not None
 
 
 @lru_cache(maxsize=4096)
 def is_literal(operand: str, type_: str = "b32") -> bool:
     """True for a source constant that takes 4 bytes of its own; `type_` is the operand's.
 
-    >>> [is_literal(x) for x in ("64", "65", "-16", "0x3f800001", "1.0", "1.5", "v0", "neg(0)")]
-    [False, True, False, True, False, True, False, False]
+    >>> [is_literal(x) for x in ("64", "65", "-16", "0x3f800001", "1.0", "1.5", "v0", "0.15915494", "neg(-3)", "-|17|")]
+    [False, True, False, True, False, True, False, False, False, False]
     """
     if is_register(operand):
         return False
     value = number(operand)
     if value is None:
-        value = number(_bare(operand))
+        value = number(_MODIFIERS.sub("", operand))
     return value is None or not is_inline(value, type_)  # what is no number is a symbol, to be relocated
 
 

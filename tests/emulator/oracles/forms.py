@@ -178,7 +178,8 @@ def _other_operands(row: Row, results: list[str], sources: list[str], any_: rand
     at = any_.choice([n for n in places if n < 2 or ".vcc" not in row.sources])
     yield _case(row, results + _replaced(sources, at, any_.choice(INLINE)))
     if types[at] != "b16":
-        yield _case(row, results + _replaced(sources, at, _float(types[at], any_)))
+        pattern = any_.choice(("{}", "neg({})")) if types[at] in FLOAT_TYPES else "{}"
+        yield _case(row, results + _replaced(sources, at, pattern.format(_float(types[at], any_))))
 
 
 def _float(type_name: str, any_: random.Random) -> str:
