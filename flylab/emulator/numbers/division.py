@@ -37,7 +37,8 @@ def div_scale(x: Value, denominator: Value, numerator: Value) -> tuple[Value, Va
     near_max = (top - bottom).cmp("sge", limits.far)
     tiny_denominator = bottom.cmp("eq", 0)
     tiny_inverse = _denormal(1.0 / denominator)
-    tiny_quotient = _denormal(numerator / denominator)
+    quotient = numerator / denominator
+    tiny_quotient = _denormal(quotient) | quotient.cmp("oeq", 0.0)  # one too small for a denormal rounds like one
     tiny_numerator = top.cmp("sle", limits.tiny)
     grown, shrunk = x * up, x * down
     result = tiny_numerator.select(grown, x)
@@ -60,17 +61,26 @@ def div_fmas(x: Value, y: Value, z: Value, scaled: Value) -> Value:
     limits, bias = LIMITS[x.type], EXPONENT[x.type][2]
     result = x.call("fma", y, z)
     large = biased_exponent(z).cmp("sgt", bias)
-    shrunk = _shrunk(result, _remainder(x, y, z, result), limits)
+    shrunk = _shrunk(result, _remainder(x, y, z, result, limits), limits)
     return scaled.select(large.select(result * 2.0**limits.scale, shrunk), result)
 
 
-def _remainder(x: Value, y: Value, z: Value, rounded: Value) -> Value:
-    """What x * y + z is above its rounded value: the errors of the product and of the sum, found by exact steps."""
+def _remainder(x: Value, y: Value, z: Value, rounded: Value, limits: Limits) -> Value:
+    """What x * y + z is above its rounded value: the errors of the product and of the sum, found by exact steps.
+
+    0 where it would be 0 with a y that rounds to this one: y is an inverse, rounded, and a quotient can be exact. The
+    scale keeps all parts of a small quotient from becoming denormal.
+    """
+    shift, mask, _, integer = EXPONENT[x.type]
+    x, z, rounded = (value * 2.0**limits.scale for value in (x, z, rounded))
     product = x * y
     lost = x.call("fma", y, -product)
     total = product + z
     part = total - product
-    return (total - rounded) + ((product - (total - part)) + (z - part) + lost)
+    remainder = (total - rounded) + ((product - (total - part)) + (z - part) + lost)
+    power = (y.bits(integer) & mask << shift).bits(y.type)
+    unsure = (x * power).call("fabs") * 2.0 ** -(shift + 1)  # x times half the last place of y
+    return remainder.call("fabs").cmp("ole", unsure).select(0.0, remainder)
 
 
 def _shrunk(value: Value, remainder: Value, limits: Limits) -> Value:
