@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -30,11 +31,17 @@ SCRIPT = textwrap.dedent(f"""
 """)
 
 
-def run(directory: Path | str, before: str = "", **environment: str) -> tuple[bool, int]:
-    """A fresh process with this cache: whether the result is right, and how many handlers it compiled."""
+ROOT = Path(__file__).parents[2]
+
+
+def run(directory: Path | str, before: str = "", root: Path = ROOT, **environment: str) -> tuple[bool, int]:
+    """A fresh process with this cache: whether the result is right, and how many handlers it compiled.
+
+    `root` is the directory with the package.
+    """
     variables = {"FLYLAB_EMULATOR_CACHE_DIR": str(directory), "PATH": ""} | environment
     done = subprocess.run([sys.executable, "-c", before + SCRIPT], capture_output=True, text=True, timeout=120,
-                          env=variables, cwd=Path(__file__).parents[2])
+                          env=variables, cwd=root)
     assert done.returncode == 0, done.stderr
     right, count = done.stdout.split()
     return right == "True", int(count)
@@ -60,6 +67,21 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, damage: object) -> None:
         path.write_bytes(damage(data))  # type: ignore[operator]
     assert run(tmp_path) == (True, len(list(before)[::2]))
     assert {path: path.read_bytes() for path in objects(tmp_path)} == before
+
+
+@pytest.mark.parametrize("changed", ["flylab/emulator/numbers/semantics.py", "flylab/mfma.py"])
+def test_what_was_made_with_other_source_is_not_found(tmp_path: Path, changed: str) -> None:
+    """A process has read the package, which is then changed, as by an update; the process launches after that."""
+    shutil.copytree(ROOT / "flylab", tmp_path / "flylab", ignore=shutil.ignore_patterns("__pycache__"))
+    update = textwrap.dedent(f"""
+        import flylab.emulator.program
+        assert flylab.__file__ == {str(tmp_path / "flylab" / "__init__.py")!r}
+        with open({changed!r}, "a") as file:
+            file.write("# changed")
+    """)
+    assert run(tmp_path / "kept", update, root=tmp_path) == (True, COUNT)
+    assert run(tmp_path / "kept", root=tmp_path) == (True, COUNT)
+    assert run(tmp_path / "kept", root=tmp_path) == (True, 0)
 
 
 def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
@@ -122,7 +144,7 @@ FORK = textwrap.dedent(f"""
 def test_a_child_of_a_fork_can_launch(tmp_path: Path) -> None:
     """The fork comes while another thread compiles; the child compiles and launches for itself."""
     done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=120,
-                          env={"FLYLAB_EMULATOR_CACHE_DIR": str(tmp_path)}, cwd=Path(__file__).parents[2])
+                          env={"FLYLAB_EMULATOR_CACHE_DIR": str(tmp_path)}, cwd=ROOT)
     assert done.stdout == "0 True\n", done.stderr
 
 

@@ -18,7 +18,8 @@ TYPES: dict[str, tuple[Any, int, int]] = {"float": (np.float32, 23, -149), "doub
 
 @cache
 def division(chip: str, type_: str) -> Program:
-    lines = "".join(element(f"%p{x}", type_, f"%{x}") + f"  %v{x} = load {type_}, ptr addrspace(1) %p{x}\n" for x in "ab")
+    lines = "".join(element(f"%p{x}", type_, f"%{x}") + f"  %v{x} = load {type_}, ptr addrspace(1) %p{x}\n"
+                    for x in "ab")
     lines += f"  %r = fdiv {type_} %va, %vb\n" + element("%pc", type_, "%c")
     return program(chip, kernel("ptr %a, ptr %b, ptr %c", f"{lines}  store {type_} %r, ptr addrspace(1) %pc"))
 
@@ -57,7 +58,8 @@ def test_quotients_next_to_half_way_between_denormals(type_: str, chip: str) -> 
     parts = np.ldexp(random.integers(1 << fraction, 2 << fraction, COUNT).astype(float_), -fraction)
     powers = np.where(random.random(COUNT) < 0.3, largest - 1 - random.integers(0, 4, COUNT),
                       random.integers(0, largest, COUNT))
-    half_ways = np.ldexp(random.integers(0, 1 << random.integers(1, fraction - 1, COUNT)) + 0.5, fraction).astype(float_)
+    k = random.integers(0, 1 << random.integers(1, fraction - 1, COUNT))
+    half_ways = np.ldexp(k + 0.5, fraction).astype(float_)
     numerators = np.ldexp(half_ways * parts, powers + least - fraction).astype(float_)
     towards = random.choice(np.array([0, np.inf], float_), COUNT)
     numerators = np.where(random.random(COUNT) < 0.7, np.nextafter(numerators, towards), numerators)

@@ -1,7 +1,7 @@
 """Handlers as machine code: compiled one by one for this host by LLVM, kept on disk, linked into the process once.
 
 An object's name on disk is a hash of all that decides its code: llvmlite's version, the host's processor and its
-features, the source of this package, and the handler's key. A file that is damaged or cut is compiled again.
+features, the source that it is made with, and the handler's key. A file that is damaged or cut is compiled again.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Host:
         self.machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=cpu, features=flat, opt=2, reloc="pic", jit=True)
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
-        self.salt = f"{llvmlite.__version__} {llvm.llvm_version_info} {cpu} {flat} {_source_hash()}"
+        self.salt = f"{llvmlite.__version__} {llvm.llvm_version_info} {cpu} {flat} {_SOURCE}"
 
     def add(self, key: str, write: Callable[[str], str], directory: Path | None) -> str:
         """Adds the object of a handler to the engine, from disk or from the compiler; its symbol."""
@@ -138,9 +138,14 @@ def _host() -> Any:
 
 
 def _source_hash() -> str:
-    """A hash of the package's own files: its tables and generators decide what a key stands for."""
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    """A hash of the device's files and of the tables beside its folder: they decide what a key stands for."""
+    device = Path(__file__).parents[1]
+    files = sorted((*device.rglob("*.py"), *device.parent.glob("*.py")))
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+
+
+# Of the files as they were when this process read them: they may change before the first launch.
+_SOURCE = _source_hash()
 
 
 def _read(path: str) -> bytes | None:
