@@ -116,7 +116,10 @@ def test_halves_of_a_constant(operand: str, low: int, high: int) -> None:
 
 @pytest.mark.parametrize("instruction, why", [
     ("v_pk_add_u16 v2, v2, 16256", "no room for the constant 16256"), ("v_pk_add_f16 v2, v2, 1.5", "the constant 1.5"),
-    ("v_pk_add_f32 v[2:3], v[2:3], 1.0", "the upper half of a constant")])
+    ("v_pk_add_f32 v[2:3], v[2:3], 1.0", "the upper half of a constant"),
+    ("v_pk_mov_b32 v[2:3], v[2:3], 1 op_sel:[0,1]", "the upper half of a constant"),
+    ("v_pk_mov_b32 v[2:3], v[2:3], 0x1234", "no room for the constant 0x1234"),
+    ("v_pk_mov_b32 v[2:3], v[2:3], v[4:5] neg_lo:[1,0]", "it takes no 'neg_lo")])
 def test_constants_that_no_packed_instruction_holds(instruction: str, why: str) -> None:
     with pytest.raises(UnknownInstruction, match=why):
         Program.from_assembly(assembly(f"  {instruction}\n  s_endpgm")).load("k")

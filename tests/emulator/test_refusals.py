@@ -46,7 +46,7 @@ FILES = [
     ("v_readfirstlane_b32 v4, v1", VECTOR_FOR_SCALAR), ("v_writelane_b32 v4, v1, 3", VECTOR_FOR_SCALAR),
     ("v_writelane_b32 s4, s1, 3", SCALAR_FOR_VECTOR), ("s_setreg_b32 hwreg(HW_REG_MODE, 4, 4), v1", VECTOR_FOR_SCALAR),
     ("s_getreg_b32 v1, hwreg(HW_REG_MODE, 4, 4)", VECTOR_FOR_SCALAR),
-    ("v_pk_mov_b32 v[2:3], 1, v[2:3]", "a constant stands"), ("v_pk_add_f32 v[2:3], off, v[2:3]", "'off' stands"),
+    ("v_pk_mov_b32 v[2:3], off, v[2:3]", "'off' stands"), ("v_pk_add_f32 v[2:3], off, v[2:3]", "'off' stands"),
     ("v_add_f32_e32 v1, off, v2", "'off' stands"), ("s_add_u32 s4, -s1, s2", "no source modifier"),
     ("v_mul_lo_u16_e64 v1, v2, v3 clamp", "its result is no float that could be scaled or clamped"),
     ("v_add_f32_e64 |v1|, v2, v3", "no source modifier"), ("v_pk_add_f16 v1, |v2|, v3", "no source modifier"),

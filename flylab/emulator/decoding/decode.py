@@ -220,7 +220,7 @@ class Decoder:
             if not is_inline(operand.value):
                 raise OperandError(f"a packed instruction has no room for the constant {operand.value}")
             if wide and high and operand.value != 0:
-                raise OperandError("the upper half of a constant is not defined for packed 32-bit floats")
+                raise OperandError("the upper half of a constant is not defined for packed 32-bit numbers")
             halves = not wide and type_name.startswith("f16")
             type_ = "i32" if isinstance(operand.value, int) else "half" if halves else "float"
             place = slots.put(constant_bits(operand, type_))

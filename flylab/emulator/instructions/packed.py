@@ -8,12 +8,11 @@ from typing import Any
 from flylab.codegen.isa import Instruction
 from flylab.emulator.decoding.decode import Coded, Decoder, Slots
 from flylab.emulator.decoding.modifiers import Modifiers
-from flylab.emulator.decoding.operands import SCALAR, VECTOR, bounded, operands_of
+from flylab.emulator.decoding.operands import VECTOR, OperandError, bounded, operands_of
 from flylab.emulator.decoding.table import PACKED_FAMILY, VECTOR_FAMILY, Row, rows
 from flylab.emulator.handlers.forms import Form, Source
 from flylab.emulator.instructions.floats import fma
 from flylab.emulator.numbers.semantics import extreme, extreme_nan, integer_median, three
-from flylab.emulator.state import ROW_BYTES
 
 
 def _extremes(kind: str, sign: str) -> list[tuple[Any, ...]]:
@@ -128,11 +127,12 @@ def _move_pair(decoder: Decoder, instruction: Instruction) -> Coded:
     """v_pk_mov_b32: the low half from a half of the first source, the high half from one of the second, by op_sel."""
     result, *sources = operands_of(instruction, 3)
     words = Modifiers.of(instruction.modifiers)
+    for word in instruction.modifiers:
+        if not word.startswith("op_sel"):
+            raise OperandError(f"it takes no '{word}'")
     slots = Slots([decoder.registers.offset(result, 2, VECTOR)])
-    for n, source in enumerate(sources):
-        step = ROW_BYTES if source.kind == VECTOR else 4
-        slots.append(decoder.registers.offset(source, 2, VECTOR, SCALAR) + step * words.bit("op_sel", n))
-    return Coded.of(Form(PAIR_OF, (0,), tuple(Source(s.kind, n) for n, s in enumerate(sources, 1))), slots)
+    found = [decoder.half(slots, source, "b32", words, n, half=0) for n, source in enumerate(sources)]
+    return Coded.of(Form(PAIR_OF, (0,), tuple(found)), slots)
 
 
 def _swap(decoder: Decoder, instruction: Instruction) -> Coded:

@@ -42,7 +42,9 @@ ELSEWHERE = re.compile(
 # The texts of what the decoder knows without a row, with the types of their sources.
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "v_swap_b32": ("v0, v4",),
-    "v_pk_mov_b32": ("v[0:1], v[4:5], v[6:7] op_sel:[0,1]", "v[0:1], v[4:5], s[6:7] op_sel:[1,0]"),
+    "v_pk_mov_b32": ("v[0:1], v[4:5], v[6:7] op_sel:[0,1]", "v[0:1], v[4:5], s[6:7] op_sel:[1,0]",
+                     "v[0:1], v[4:5], 0 op_sel:[1,0]", "v[0:1], -4.0, v[6:7] op_sel:[0,1]",
+                     "v[0:1], v[4:5], -7 op_sel:[0,0]"),
     "v_bitop3_b32": tuple(f"v0, v4, v6, v8 bitop3:{n}" for n in (0x80, 0x6C, 0xFE)) + ("v0, v4, s6, 7 bitop3:0x9c",),
     "v_bitop3_b16": ("v0, v4, v6, v8 bitop3:0x36", "v0, v4, v6, v8 bitop3:0x80 op_sel:[1,0,1,1]"),
     "v_readfirstlane_b32": ("s0, v4",),

@@ -25,7 +25,8 @@ def _move_pair(wave: Any, text: Text) -> None:
     words = []
     for n, operand in enumerate(sources):
         file, first, _ = wave.register(operand) or ("", 0, 0)
-        words.append(wave.fetch(f"{file}{first + text.bit('op_sel', n)}", 1, "i32", WAVE))
+        half = f"{file}{first + text.bit('op_sel', n)}" if file else operand
+        words.append(wave.fetch(half, 1, "i32", WAVE))
     wave.write(wave.register(target)[1], 2, words[0] | words[1] << np.uint64(32), wave.active)
 
 
