@@ -8,7 +8,7 @@ from typing import Any
 from flylab.errors import CompileError
 
 # As much of a text as is looked at.
-_START = 1 << 16
+_START = 1 << 12
 _NO_DESCRIPTOR = "it has no kernel descriptors: pass the text that the compiler prints (clang -S, llc)"
 _DEVICE_ONLY = "compile for one chip alone: --cuda-device-only --offload-arch=gfx942 -S"
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")

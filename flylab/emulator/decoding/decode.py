@@ -39,6 +39,10 @@ from flylab.places import SourceLine
 class Slots(list[int]):
     """What a record's operand slots hold, 32 bits each."""
 
+    def copy(self) -> Slots:
+        """A copy."""
+        return Slots(self)
+
     def put(self, value: int, words: int = 1) -> int:
         """Puts a value of one or two words in the next slots; the number of the first."""
         first = len(self)
@@ -67,6 +71,10 @@ class Coded:
     def of(cls, form: Form, slots: Slots) -> Coded:
         """An instruction of a row of the table."""
         return cls(form.key, partial(compute.write, form), slots, form.index_limit >= 0)
+
+    def with_slots(self, slots: Slots) -> Coded:
+        """The same instruction with other slots; `dataclasses.replace` takes ten times as long."""
+        return Coded(self.key, self.write, slots, self.indexed, self.registers)
 
     def slot(self, value: int) -> int:
         """Puts a word in the next slot; its number."""

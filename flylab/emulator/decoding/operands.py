@@ -63,7 +63,7 @@ def parse_operand(text: str) -> Operand:
         if value is None:
             raise OperandError(f"the operand '{text[:60]}' is not one that the software device knows")
         operand = Operand(CONSTANT, value=value)
-    return replace(operand, **found)
+    return replace(operand, **found) if any(found.values()) else operand
 
 
 def operands_of(instruction: Instruction, *counts: int) -> list[Operand]:

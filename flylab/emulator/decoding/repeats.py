@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,7 +79,7 @@ def _key(instruction: Instruction, named: list[_Named]) -> Hashable:
 
 def _moved(coded: Coded, named: list[_Named], sign: int) -> Coded:
     """The instruction with its registers as far on as the operands are from the first ones, or back to those."""
-    slots = type(coded.slots)(coded.slots)
+    slots = coded.slots.copy()
     for place, n in coded.registers:
         slots[place] += sign * _STEPS[named[n].file] * named[n].first
-    return replace(coded, slots=slots)
+    return coded.with_slots(slots)
