@@ -181,8 +181,6 @@ class Decoder:
     def formed(self, row: Row, places: Sequence[int], sources: Sequence[Source], words: Modifiers, slots: Slots,
                instruction: Instruction) -> Coded:
         """An instruction of a row whose operands are in slots: `places` those of its results."""
-        if words.control and sources[0].kind != VECTOR:
-            raise OperandError("DPP moves the lanes of a vector register only")
         limit = -1
         if row.family != SCALAR_FAMILY and is_indexed(self.index_states, instruction):
             if any(text.lstrip("-|").startswith("a") for text in instruction.operands):
