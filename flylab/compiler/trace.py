@@ -75,7 +75,7 @@ class Trace:
             self.kernel_block = gpu_module.regions[0].blocks.append()
             runtime = [a for given in self.result.arguments for a in given.on_device()]
             block = self._function("func.func", launcher, launcher.name, runtime, {})
-        state = FunctionState(launcher.name, block.owner.operation)
+        state = FunctionState(launcher.name, block.owner.operation, self.target)
         self.result.checks[""] = state.checks
         self.result.lines[None] = state.lines
         with ir.InsertionPoint(block), tracing(state):
@@ -178,7 +178,7 @@ class Trace:
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
         self.functions[symbol] = block.owner.operation
         x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
-        state = KernelState(symbol, block.owner.operation, block=known, grid=(x, y, z))
+        state = KernelState(symbol, block.owner.operation, self.target, block=known, grid=(x, y, z))
         self.result.checks[symbol] = state.checks
         self.result.lines[symbol] = state.lines
         with ir.InsertionPoint(block), tracing(state):

@@ -18,8 +18,8 @@ from flylab.layout import ComposedLayout, Layout, Swizzle, text, tile_text
 from flylab.layout import parse as parse_layout
 from flylab.layout.int_tuple import has_runtime
 
-SPACES = ("global", "register", "buffer")
-"""Memory spaces: global memory, registers, and global memory behind a buffer descriptor."""
+SPACES = ("global", "register", "buffer", "shared")
+"""Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
 
 
 def dtype_text(dtype: DType) -> str:

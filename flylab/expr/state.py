@@ -14,16 +14,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flylab.errors import Check, TraceError
+from flylab.targets import Target
 
 Extents = tuple[int, int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionState:
-    """One trace of a function: its name, and its operation in the module."""
+    """One trace of a function: its name, its operation in the module, and the chip that it is compiled for."""
 
     name: str
     operation: Any
+    target: Target
     terms: dict[Any, Any] = field(default_factory=dict)
     """Of the integers that layouts have held, by MLIR value and format: which number each is, as a Term, or None."""
     names: set[str] = field(default_factory=set)

@@ -1,6 +1,7 @@
 """convert-fly-to-rocdl: pointers and copies become LLVM pointers, loads and stores, or AMD's raw buffer operations.
 
-A global pointer is `!llvm.ptr<1>`. A buffer pointer is a pair: the descriptor (`!llvm.ptr<8>`) and an offset in bytes.
+A global pointer is `!llvm.ptr<1>`, one into LDS `!llvm.ptr<3>`. A buffer pointer is a pair: the descriptor
+(`!llvm.ptr<8>`) and an offset in bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
-from flylab.passes.crossing_pointers import BUFFER_POINTER, GLOBAL_POINTER, CrossingPointers, wide, widest
+from flylab.passes.crossing_pointers import BUFFER_POINTER, POINTERS, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.small_floats import converted
@@ -119,7 +120,7 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         moved = builder.op(
             "llvm.getelementptr",
             [base, offset],
-            GLOBAL_POINTER,
+            POINTERS[spec.space],
             rawConstantIndices=ir.DenseI32ArrayAttr.get([-(2**31)]),
             elem_type=ir.TypeAttr.get(parse_type(f"i{spec.dtype.bits}")),
         )

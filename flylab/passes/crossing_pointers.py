@@ -13,7 +13,8 @@ from flylab.dialect.types import Ptr, of_mlir
 from flylab.passes.regions import ENDS, STRUCTURED, Crossing, crossings, made_again
 from flylab.passes.rewriter import Builder, parse_type
 
-GLOBAL_POINTER = "!llvm.ptr<1>"
+POINTERS = {"global": "!llvm.ptr<1>", "shared": "!llvm.ptr<3>"}
+"""What a pointer into a memory space is in LLVM; AMDGPU's address spaces 1 and 3."""
 BUFFER_POINTER = "!llvm.ptr<8>"
 
 
@@ -118,7 +119,7 @@ class CrossingPointers:
                 is_wide = any(name in self.wide for name in row.seen(index))
                 found[index] = [parse_type(BUFFER_POINTER), parse_type("i64" if is_wide else "i32")]
             elif spec:
-                found[index] = [parse_type(GLOBAL_POINTER)]
+                found[index] = [parse_type(POINTERS[spec.space])]
         return _Places(found)
 
     def _arguments(self, row: Crossing, places: _Places) -> None:
@@ -152,7 +153,7 @@ class CrossingPointers:
             offsets = [wide(builder, offset, kind) for offset in (a[1], b[1])]
             found: Any = (descriptor, builder.op("arith.select", [condition, *offsets], kind))
         else:
-            found = builder.op("arith.select", [condition, a, b], GLOBAL_POINTER)
+            found = builder.op("arith.select", [condition, a, b], POINTERS[spec.space])
         self.address[op.results[0]] = found
         self.done.append(op)
 
