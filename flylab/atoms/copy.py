@@ -80,6 +80,16 @@ class CopyAtom:
         return self.op.bits // self.dtype.bits
 
     @property
+    def num_threads(self) -> int:
+        """Threads that do it together."""
+        return 1
+
+    @property
+    def layout_ref_tv(self) -> Layout:
+        """(thread, value) -> element, in the order of a tiled copy's values."""
+        return self.layout_src_tv
+
+    @property
     def layout_src_tv(self) -> Layout:
         """(thread, value) -> element, on the source side: one thread, consecutive values."""
         return Layout((1, self.num_values), (0, 1))
