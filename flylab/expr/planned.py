@@ -10,7 +10,7 @@ from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    AddressSpace is_generic_address_space is_target_address_space
+    is_generic_address_space is_target_address_space
     apply_swizzle atom_set_value atomic_add atomic_and atomic_max atomic_min atomic_or atomic_sub atomic_xor
     BufferAtomic BufferAtomicAdd BufferAtomicMax BufferAtomicMin BufferCopyLDS BufferCopyLDS128b
     BufferCopyLDS32b copy_atom_call CopyAtom gather gemm get_buffer_rsrc get_dyn_shared

@@ -8,6 +8,7 @@ from flylab.atoms import CopyOp
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.algebra import traced
 from flylab.expr.copy import _op
+from flylab.expr.enums import SyncScope
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
@@ -42,6 +43,7 @@ __all__ = [
     "BufferCopy32b",
     "BufferCopy64b",
     "BufferCopy128b",
+    "SyncScope",
     "asyncmark",
     "ballot",
     "cdna3",
