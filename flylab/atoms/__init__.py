@@ -3,6 +3,9 @@
 from flylab.atoms.copy import COPY_OPS, CopyAtom, CopyOp, copy_op
 from flylab.atoms.mma import MFMA, SCALED, SPARSE, STATE, UNIVERSAL, MmaAtom, MmaOp
 from flylab.atoms.mma_table import mma_atom, mma_op
+from flylab.atoms.tiled_copy import TiledCopy
+from flylab.atoms.tiled_mma import MmaOperand, TiledMma
 
 __all__ = ["COPY_OPS", "MFMA", "SCALED", "SPARSE", "STATE", "UNIVERSAL", "CopyAtom", "CopyOp", "MmaAtom", "MmaOp",
+           "MmaOperand", "TiledCopy", "TiledMma",
            "copy_op", "mma_atom", "mma_op"]

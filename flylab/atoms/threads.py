@@ -89,7 +89,7 @@ def of_thread(threads: Any, coord: Any) -> tuple[Any, Any]:
     >>> print(part, offset)
     (4,2):(1,64) 132
     """
-    return slice_and_offset(threads, thread_coordinate(threads, coord))  # type: ignore[no-any-return]
+    return slice_and_offset(threads, thread_coordinate(threads, coord))
 
 
 def thread_coordinate(threads: Any, coord: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Tiled copies: a copy atom, repeated over the threads and values of a tile, and which part of a tensor each thread has.
+"""Tiled copies: a copy atom, repeated over the threads and values of a tile, and which part of a tensor a thread has.
 
 The thread-value layout of a tiled copy maps (thread, value) to an element of its tile, in column-major order. A tensor
 is divided into such tiles; a thread's part of it is (the atoms' values, the tiles along each mode). The rules follow

@@ -13,6 +13,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from flylab.atoms.mma import MmaAtom
+from flylab.atoms.mma_table import mma_atom
 from flylab.atoms.threads import of_thread
 from flylab.errors import LayoutError
 from flylab.layout import (
@@ -25,7 +26,6 @@ from flylab.layout import (
     parse,
     right_inverse,
     size,
-    text,
     tile_text,
     zipped_divide,
 )
@@ -62,7 +62,7 @@ def as_operand(operand: Any) -> MmaOperand:
 class TiledMma:
     """An MMA atom for each wave, or thread, of a block, side by side along M, N and K.
 
-    >>> atom = MmaAtom.parse("mma_atom<fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32>>")
+    >>> atom = mma_atom("mma_atom<fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32>>")
     >>> tiled = TiledMma(atom, Layout((1, 4, 1), (0, 1, 0)), (None, None, Layout((4, 4, 2), (1, 8, 4))))
     >>> print(tiled.tile_size_mnk, tiled.thr_layout_vmnk, tiled.tv_layout_A_tiled)
     (16, 64, 32) (64,1,4,1):(1,0,64,0) ((16,4,4),(4,(1,2))):((1,128,0),(16,(0,64)))
@@ -106,22 +106,16 @@ class TiledMma:
                 f"{atoms}", hint=f"give a multiple of {atoms} elements")
 
     def _check_atom(self) -> None:
-        blocks = size(self.mma_atom.layout_C_tv) // (self.mma_atom.shape_mnk[M] * self.mma_atom.shape_mnk[N])
-        if blocks != 1:
-            raise LayoutError(f"{self.mma_atom} multiplies {blocks} pairs of matrices, and a tiled MMA one",
-                              hint="call the atom itself: fx.gemm(mma_atom, d, a, b, c)")
-        if self._stored_k != self.mma_atom.shape_mnk[K] and self.permutation_mnk[K] is not None:
+        if self.mma_atom.op.blocks != 1:
+            raise LayoutError(f"{self.mma_atom} multiplies {self.mma_atom.op.blocks} pairs of matrices, and a tiled "
+                              "MMA one", hint="call the atom itself: fx.gemm(mma_atom, d, a, b, c)")
+        if self.mma_atom.op.sparse and self.permutation_mnk[K] is not None:
             raise LayoutError(f"a permutation along K of {self.mma_atom}, whose A is stored without half of K",
                               hint="give None for K")
 
-    @property
-    def _stored_k(self) -> int:
-        """The elements along K of an atom's A: half where it is sparse."""
-        return size(self.mma_atom.layout_A_tv) // self.mma_atom.shape_mnk[M]  # type: ignore[no-any-return]
-
     def _atoms_span(self, mode: int) -> int:
         """The elements along a mode of the atoms side by side."""
-        return self.mma_atom.shape_mnk[mode] * size(self.atom_layout[mode])  # type: ignore[no-any-return]
+        return self.mma_atom.shape_mnk[mode] * size(self.atom_layout[mode])
 
     @property
     def num_threads(self) -> int:
@@ -160,10 +154,13 @@ class TiledMma:
     def tile_of(self, operand: Any) -> tuple[int, int]:
         """The elements of a matrix, along its two modes, that all threads do together at once."""
         operand = as_operand(operand)
-        one, other = [self.tile_size_mnk[mode] for mode in MODES[operand]]
-        if operand is MmaOperand.A:
-            other = other // self.mma_atom.shape_mnk[K] * self._stored_k
+        one, other = [self.tile_size_mnk[mode] // self.mma_atom.shape_mnk[mode] * extent
+                      for mode, extent in zip(MODES[operand], self._atom_tile(operand), strict=True)]
         return one, other
+
+    def _atom_tile(self, operand: MmaOperand) -> tuple[int, ...]:
+        """The elements of an atom's matrix along its two modes; a sparse A is stored without half of K."""
+        return self.mma_atom.op.tile("C" if operand is MmaOperand.D else operand.name)
 
     def _tv_tiled(self, operand: MmaOperand) -> Layout:
         threads = self.threads_of(operand, Layout(self.tile_of(operand)))
@@ -189,11 +186,8 @@ class TiledMma:
             raise LayoutError(f"{operand.name} of a tiled MMA has the modes {modes[0]} and {modes[1]}, and {layout} "
                               f"has {len(layout)}", hint="give a tensor of two modes: fx.make_view(pointer, layout)")
         one, other = MODES[operand]
-        extents = [self.mma_atom.shape_mnk[one], self.mma_atom.shape_mnk[other]]
-        if operand is MmaOperand.A:
-            extents[1] = self._stored_k
         permuted = logical_divide(layout, (self.permutation_mnk[one], self.permutation_mnk[other]))
-        atoms = zipped_divide(permuted, tuple(extents))
+        atoms = zipped_divide(permuted, self._atom_tile(operand))
         thread, value = composition(atoms[0], self._atom_tv(operand))
         rests = [zipped_divide(rest, size(self.atom_layout[mode]))
                  for rest, mode in zip(atoms[1], MODES[operand], strict=False)]
@@ -209,7 +203,7 @@ class TiledMma:
     def thread_vmnk(self, thread: Any) -> tuple[Any, Any, Any, Any]:
         """(thread of the atom, M, N, K) of a thread; it wraps, so that the waves beyond do the same as the first.
 
-        >>> atom = MmaAtom.parse("mma_atom<fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32>>")
+        >>> atom = mma_atom("mma_atom<fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32>>")
         >>> TiledMma(atom, Layout((2, 2, 1), (1, 2, 0))).thread_vmnk(65)
         (1, 1, 0, 0)
         """
@@ -223,7 +217,7 @@ class TiledMma:
     def partition_shape(self, operand: Any, shape: Any) -> Any:
         """The shape of a thread's part of a matrix: (atom's value, rest of each mode).
 
-        >>> atom = MmaAtom.parse("mma_atom<fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32>>")
+        >>> atom = mma_atom("mma_atom<fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32>>")
         >>> TiledMma(atom, Layout((1, 4, 1), (0, 1, 0))).partition_shape("A", (128, 64))
         (4, 8, 4)
         """
@@ -235,12 +229,12 @@ class TiledMma:
 
     @staticmethod
     @cache
-    def parse(text: str) -> TiledMma:
+    def parse(written: str) -> TiledMma:
         """A tiled MMA from its text, as it stands in the IR."""
-        parts = text.split("; ")
+        parts = written.split("; ")
         if len(parts) != 3:
-            raise LayoutError(f"{text!r} is no tiled MMA")
-        return TiledMma(MmaAtom.parse(parts[0]), parse(parts[1]), parse(parts[2]))
+            raise LayoutError(f"{written!r} is no tiled MMA")
+        return TiledMma(mma_atom(parts[0]), parse(parts[1]), parse(parts[2]))
 
 
 def _scaled(stride: Any, by: int) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from flylab.dtypes import DTYPES, UINT, DType
@@ -52,6 +53,16 @@ class Ptr:
         """The alignment in bytes that its address is known to have."""
         return self.align or max(self.dtype.bits // 8, 1)
 
+    def moved(self, divisor: int) -> Ptr:
+        """The type of the pointer moved by a multiple of `divisor` elements; of 0 elements where that is 0."""
+        return Ptr(self.dtype, self.space, _moved_align(self.dtype, self.known_align, divisor))
+
+
+def _moved_align(dtype: DType, known: int, divisor: int) -> int:
+    """The alignment to write down of an address moved by a multiple of `divisor` elements."""
+    align = gcd(known, dtype.bits * divisor // 8) if dtype.bits * divisor % 8 == 0 else 1
+    return align if align > dtype.bits // 8 else 0
+
 
 @dataclass(frozen=True)
 class MemRef:
@@ -80,6 +91,10 @@ class MemRef:
     def facts(self) -> Layout:
         """The layout, with RuntimeInts of its own for what is known only on the device."""
         return parse_layout(str(self.layout)) if self.is_runtime else self.layout
+
+    def moved(self, layout: Layout, divisor: int) -> MemRef:
+        """A part of it, which begins a multiple of `divisor` elements from its beginning."""
+        return MemRef(self.dtype, self.space, layout, self.pointer.moved(divisor).align)
 
     def with_layout(self, layout: Layout, align: int = 0) -> MemRef:
         """The same memory seen through another layout."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import gcd
 from typing import Any
 
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
@@ -48,10 +47,7 @@ class Pointer(Owned):
             # What is given as Int64 stays so: `make_view` marks with it what may leave the descriptor's 32 bits.
             width = "Int32" if reach.fits and given.dtype.bits <= 32 else "Int64"
         moved = CLASSES[width](given).ir_value()
-        own = max(self.spec.dtype.bits // 8, 1)
-        known = gcd(self.spec.known_align, own * divisor_of(given))
-        spec = Ptr(self.spec.dtype, self.spec.space, known if known > own else 0)
-        return Pointer(fly("add_offset", [self.value, moved], [spec]), reach)
+        return Pointer(fly("add_offset", [self.value, moved], [self.spec.moved(divisor_of(given))]), reach)
 
     def _element(self, offset: Any) -> Tensor:
         moved = self + offset

@@ -17,6 +17,7 @@ from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import Layout, size, text
 from flylab.layout.layout import has_basis
+from flylab.layout.runtime_int import divisor_of
 
 
 def _divide(kind: str) -> Any:
@@ -82,7 +83,7 @@ def slice_view(source: Any, coord: Any) -> Any:
         if not reach.fits:
             # An offset of 64 bits says that it may leave those 32 of the descriptor.
             call = Arguments((map_numbers(CLASSES["Int64"], coord),))
-    part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest)])
+    part = fly("slice", [source.value, *call.operands()], [source.spec.moved(rest, divisor_of(moved))])
     return Tensor(part, reach)
 
 

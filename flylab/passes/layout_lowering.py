@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flylab import layout as rules
-from flylab.atoms import CopyAtom
+from flylab.atoms import CopyAtom, TiledCopy, TiledMma
 from flylab.dialect.operations import ALGEBRA, attribute
-from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
+from flylab.dialect.types import Algebra, MemRef, of_mlir
 from flylab.errors import CompileError, LayoutError
 from flylab.layout import Layout, cosize, size, slice_and_offset
-from flylab.layout.runtime_int import MOST, RuntimeInt
+from flylab.layout.runtime_int import MOST, RuntimeInt, divisor_of
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
 from flylab.passes.regions import ENDS, STRUCTURED
@@ -61,8 +62,7 @@ class _Lowering:
             value = builder.constant(offset, "i32" if abs(offset) <= MOST[32] else "i64")
         else:
             value = offset.value(64 if offset.high > MOST[32] else offset.bits)
-        spec = of_mlir(pointer.type)
-        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space)])
+        return builder.fly("add_offset", [pointer, value], [of_mlir(pointer.type).moved(divisor_of(offset))])
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
@@ -109,6 +109,24 @@ def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
         lowering.pointer[result] = pointer
     if pointer is None or of_mlir(result.type).is_runtime:
         _algebra(lowering, op, builder)
+
+
+def _partition(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    """The parts of all threads of a layout, or of a view, whose pointer stays."""
+    view, result = op.operands[0], op.results[0]
+    if view in lowering.pointer:
+        lowering.pointer[result] = lowering.pointer[view]
+    lowering.record(result, PARTITIONS[op.name](op)(lowering.bound(builder, view)))
+
+
+PARTITIONS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "fly.tiled_copy_partition_src": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_src,
+    "fly.tiled_copy_partition_dst": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_dst,
+    "fly.tiled_copy_retile": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).retile,
+    "fly.tiled_mma_partition": lambda op: partial(
+        TiledMma.parse(attribute(op, "tiled_mma")).threads_of, attribute(op, "operand")),
+}
+"""The rule of each partition: of the attributes of its operation, as a function of a layout."""
 
 
 def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -215,6 +233,7 @@ def _runs(layout: Layout) -> list[tuple[Any, int]]:
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     **{f"fly.{name}": _algebra for name in ALGEBRA},
+    **{name: _partition for name in PARTITIONS},
     "fly.static": _static,
     "fly.make_int_tuple": _make_leaves,
     "fly.make_tile": _make_leaves,
