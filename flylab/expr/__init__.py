@@ -6,24 +6,40 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
+from flylab.atoms import CopyAtom
+from flylab.atoms.atomics import AtomicOp, AtomicOrdering
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
+    copy,
+    make_rmem_tensor,
+    memref_load,
+    memref_load_vec,
+    memref_store,
+    memref_store_vec,
+)
+from flylab.expr.copy_ops import (
+    CachePolicy,
+    SyncScope,
+    UniversalAtomic,
+    UniversalAtomicAdd,
+    UniversalAtomicAnd,
+    UniversalAtomicDec,
+    UniversalAtomicInc,
+    UniversalAtomicMax,
+    UniversalAtomicMin,
+    UniversalAtomicOr,
+    UniversalAtomicSub,
+    UniversalAtomicXor,
     UniversalCopy,
     UniversalCopy8b,
     UniversalCopy16b,
     UniversalCopy32b,
     UniversalCopy64b,
     UniversalCopy128b,
-    copy,
     make_copy_atom,
-    make_rmem_tensor,
-    memref_load,
-    memref_load_vec,
-    memref_store,
-    memref_store_vec,
 )
 from flylab.expr.formats import (
     BFloat16,
