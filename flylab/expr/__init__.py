@@ -74,6 +74,7 @@ from flylab.expr.reductions import ReductionOp
 from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
+from flylab.expr.shared import SharedAllocator
 from flylab.expr.struct import (
     Align,
     Arena,
