@@ -25,6 +25,7 @@ from flylab.expr.copy import (
     memref_store,
     memref_store_vec,
 )
+from flylab.expr.enums import AddressSpace, AtomicOp, AtomicOrdering, SyncScope
 from flylab.expr.formats import (
     BFloat16,
     Boolean,
