@@ -17,7 +17,7 @@ PLANNED = frozenset(
     inttoptr IntTuple make_buffer_ptr make_fragment_like make_mma_atom make_ptr make_tiled_copy
     make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C make_tiled_copy_tv make_tiled_mma memref_alloca MFMA
     MFMA_Scale mma_atom_call MmaAtom ptr_load ptr_store raw_ptr_buffer_load
-    scatter SharedAllocator Tile TiledCopy TiledMma to_llvm_ptr
+    scatter Tile TiledCopy TiledMma to_llvm_ptr
     UniversalAtomic UniversalAtomicAdd UniversalFMA WMMA
     BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile_backend_name from_c_void_p from_dlpack
     from_torch_tensor get_backend register_backend is_specializable_struct_type
