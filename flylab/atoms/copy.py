@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from flylab.atoms.atomics import SCOPES, SPACES, Atomic, AtomicOp
+from flylab.atoms.atomics import SPACES, Atomic
 from flylab.dtypes import DTYPE_OF_TEXT, DType, dtype_text
 from flylab.errors import LayoutError
 from flylab.layout import Layout, size
@@ -150,20 +150,18 @@ def _choices(widths: Widths) -> str:
     return ", ".join(shown) + " bits"
 
 
-def atomic_op(family: str, op: AtomicOp, dtype: DType, lanes: int = 1, scope: str = "") -> CopyOp:
+def atomic_op(family: str, op: str, dtype: DType, lanes: int = 1, scope: str = "") -> CopyOp:
     """The atomic operation of a family.
 
     >>> from flylab.dtypes import DTYPES
-    >>> print(atomic_op(BUFFER_ATOMIC, AtomicOp.Min, DTYPES["Int32"]))
+    >>> print(atomic_op(BUFFER_ATOMIC, "min", DTYPES["Int32"]))
     fly_rocdl.cdna3.buffer_atomic<min, i32>
 
     Raises `LayoutError` for one that no chip has an instruction for.
     """
     row, atomic = FAMILIES[family], Atomic(op, dtype, lanes, scope)
-    if scope not in SCOPES:
-        raise LayoutError(f"{row.call}: a scope {scope!r}", hint=f"give one of {', '.join(map(repr, SCOPES))}")
     if not any(atomic.chips(target) for _, target in row.moves):
-        raise LayoutError(f"{row.call}: no chip has an atomic {op.value} of {atomic.value}",
+        raise LayoutError(f"{row.call}: no chip has an atomic {op} of {atomic.value}",
                           hint=_instead(atomic, [target for _, target in row.moves]))
     return CopyOp(family, lanes * dtype.bits, atomic=atomic)
 
@@ -172,7 +170,7 @@ def _instead(atomic: Atomic, spaces: list[str]) -> str:
     """What to do in place of an atomic that is not there."""
     if Atomic(atomic.op, atomic.dtype, 2).chips(spaces[0]):
         return "16-bit floats are added in pairs"
-    if atomic.op is AtomicOp.Sub and Atomic(AtomicOp.Add, atomic.dtype, atomic.lanes).chips(spaces[0]):
+    if atomic.op == "sub" and Atomic("add", atomic.dtype, atomic.lanes).chips(spaces[0]):
         return "add the negated value"
     where = [space for space in SPACES if atomic.chips(space)]
     if where:
@@ -202,7 +200,7 @@ class CopyAtom:
                 hint=f"use a multiple of {dtype.bits} bits",
             )
         if op.atomic and op.atomic.dtype != dtype:
-            raise LayoutError(f"an atomic {op.atomic.op.value} of {op.atomic.dtype} on elements of {dtype}",
+            raise LayoutError(f"an atomic {op.atomic.op} of {op.atomic.dtype} on elements of {dtype}",
                               hint=f"make the atom for fx.{op.atomic.dtype}")
         if op.trans and op.trans != dtype.bits:
             raise LayoutError(
@@ -277,4 +275,4 @@ def _parse_op(family: str, inside: str, text: str) -> CopyOp:
     if not atomic or atomic[3] not in DTYPE_OF_TEXT:
         raise LayoutError(f"{text!r} is no copy atom")
     dtype = DTYPE_OF_TEXT[atomic[3]]
-    return atomic_op(family, AtomicOp(atomic[1]), dtype, int(atomic[2] or 1), atomic[4] or "")
+    return atomic_op(family, atomic[1], dtype, int(atomic[2] or 1), atomic[4] or "")

@@ -7,7 +7,6 @@ from typing import Any
 
 from flylab import layout as _layout
 from flylab.atoms import CopyAtom
-from flylab.atoms.atomics import AtomicOp, AtomicOrdering
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
@@ -21,8 +20,6 @@ from flylab.expr.copy import (
     memref_store_vec,
 )
 from flylab.expr.copy_ops import (
-    CachePolicy,
-    SyncScope,
     UniversalAtomic,
     UniversalAtomicAdd,
     UniversalAtomicAnd,
@@ -41,6 +38,7 @@ from flylab.expr.copy_ops import (
     UniversalCopy128b,
     make_copy_atom,
 )
+from flylab.expr.enums import AddressSpace, AtomicOp, AtomicOrdering, CachePolicy, SyncScope
 from flylab.expr.formats import (
     BFloat16,
     Boolean,
@@ -90,6 +88,8 @@ from flylab.expr.reductions import ReductionOp
 from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
+from flylab.expr.shared import SharedAllocator
+from flylab.expr.static_values import IntTupleType, LayoutType, SwizzleType, TileType, static
 from flylab.expr.struct import (
     Align,
     Arena,

@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
 from flylab.atoms import CopyAtom, CopyOp, atomic_op, copy_op
-from flylab.atoms.atomics import AtomicOp
 from flylab.atoms.copy import UNIVERSAL_ATOMIC, UNIVERSAL_COPY
 from flylab.errors import TraceError
 from flylab.expr.aliases import NamedVector
-from flylab.expr.location import name_of
+from flylab.expr.enums import AtomicOp, SyncScope, member
 from flylab.expr.numeric import numeric_class
-
-
-class SyncScope:
-    """Who sees an atomic operation in order; `fx.rocdl.SyncScope` has those of AMD's chips too."""
-
-    System = ""
-    SingleThread = "singlethread"
-
-
-class CachePolicy(IntEnum):
-    """A cache modifier by name: 0, the chip's own policy, or bit 0 (sc0)."""
-
-    CacheGlobal = 0
-    CacheAlways = 1
 
 
 def of_width(constructor: Callable[..., CopyOp], bits: int) -> Any:
@@ -60,17 +44,15 @@ UniversalCopy64b = of_width(UniversalCopy, 64)
 UniversalCopy128b = of_width(UniversalCopy, 128)
 
 
-def atomic_operation(family: str, op: Any, val_type: Any, scope: str, use: str) -> CopyOp:
+def atomic_operation(family: str, op: Any, val_type: Any, scope: Any, use: str) -> CopyOp:
     """The atomic operation of a family, of what a user gives for it. Raises `TraceError` for no `fx.AtomicOp`."""
-    if not isinstance(op, AtomicOp):
-        known = ", ".join(f"fx.AtomicOp.{member.name}" for member in AtomicOp)
-        raise TraceError(f"{use}({name_of(op, repr(op))}, ...): not an atomic operation", hint=f"give one of {known}")
+    name, scope = member(AtomicOp, op, use).name.lower(), member(SyncScope, scope, use).value
     if isinstance(val_type, NamedVector):
-        return atomic_op(family, op, val_type.dtype.dtype, val_type.lanes, scope)
-    return atomic_op(family, op, numeric_class(val_type).dtype, scope=scope)
+        return atomic_op(family, name, val_type.dtype.dtype, val_type.lanes, scope)
+    return atomic_op(family, name, numeric_class(val_type).dtype, scope=scope)
 
 
-def UniversalAtomic(atomic_op: AtomicOp, val_type: Any, syncscope: str = "") -> CopyOp:
+def UniversalAtomic(atomic_op: AtomicOp, val_type: Any, syncscope: SyncScope | str = SyncScope.System) -> CopyOp:
     """A copy from registers that combines each element with the one in global memory or LDS, as one step.
 
     `val_type` is an integer format of 32 or 64 bits, Float32 or Float64; `fx.Float16x2` and `fx.BFloat16x2` add pairs.

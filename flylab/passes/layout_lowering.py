@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from flylab import layout as rules
@@ -62,7 +63,7 @@ class _Lowering:
         else:
             value = offset.value(64 if offset.high > MOST[32] else offset.bits)
         spec = of_mlir(pointer.type)
-        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space)])
+        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
@@ -80,6 +81,13 @@ class _Lowering:
             raise LayoutError(f"{result.type} was expected, and {found} computed")
         self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
                                if isinstance(facts, RuntimeInt)]
+
+
+def _moved_align(spec: Ptr, offset: Any) -> int:
+    """The known alignment of a pointer into LDS moved by so many elements: one wide access of LDS needs it."""
+    own = max(spec.dtype.bits // 8, 1)
+    known = gcd(spec.known_align, own * (offset if isinstance(offset, int) else offset.divisor))
+    return known if spec.space == "shared" and known > own else 0
 
 
 def _facts(value: Any) -> Any:

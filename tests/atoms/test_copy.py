@@ -13,7 +13,7 @@ import pytest
 
 import flylab.expr as fx
 from flylab.atoms import CopyAtom, CopyOp, copy_op
-from flylab.atoms.atomics import SPACES, Atomic, AtomicOp
+from flylab.atoms.atomics import OPERATIONS, SPACES, Atomic
 from flylab.atoms.copy import BUFFER, BUFFER_LDS, FAMILIES, LDS_TRANS, UNIVERSAL_COPY
 from flylab.dtypes import DTYPES
 from flylab.errors import FlylabError, LayoutError
@@ -155,8 +155,8 @@ def test_atomics_that_no_chip_has() -> None:
         (lambda: fx.rocdl.BufferAtomicMax(fx.Float32), "atomic max of f32", "in shared memory"),
         (lambda: fx.rocdl.BufferAtomicPkAdd(fx.Float32), "vector<2xf32>", "there is one of"),
         (lambda: fx.UniversalAtomicAdd(fx.Int8), "atomic add of i8", "i32, i64"),
-        (lambda: fx.UniversalAtomicAdd(fx.Int32, "gpu"), "a scope 'gpu'", "'agent'"),
-        (lambda: fx.UniversalAtomic("add", fx.Int32), "not an atomic operation", "fx.AtomicOp.Add"),
+        (lambda: fx.UniversalAtomicAdd(fx.Int32, "gpu"), "'gpu' is no SyncScope", "fx.SyncScope.Agent"),
+        (lambda: fx.UniversalAtomic("add", fx.Int32), "'add' is no AtomicOp", "fx.AtomicOp.Add"),
         (lambda: fx.make_copy_atom(fx.UniversalAtomicAdd(fx.Int32), fx.Float32), "of Int32 on elements of Float32",
          "fx.Int32"),
     ]  # fmt: skip
@@ -168,14 +168,14 @@ def test_atomics_that_no_chip_has() -> None:
 
 def test_atomics_print_and_read_back() -> None:
     made = 0
-    for op, dtype, lanes, scope in product(AtomicOp, DTYPES.values(), (1, 2), ("", "agent")):
+    for op, dtype, lanes, scope in product(OPERATIONS, DTYPES.values(), (1, 2), ("", "agent")):
         kind = fx.VectorAlias(dtype, 2) if lanes == 2 else dtype
         if Atomic(op, dtype, lanes).chips("global"):
-            atom = fx.make_copy_atom(fx.UniversalAtomic(op, kind, scope), dtype)
+            atom = fx.make_copy_atom(fx.UniversalAtomic(fx.AtomicOp[op.capitalize()], kind, scope), dtype)
             assert CopyAtom.parse(str(atom)) == atom and atom.num_values == lanes
             made += 1
     assert made == 2 * (9 * 4 + 2 + 2 + 2)
-    assert all(Atomic(AtomicOp.Add, DTYPES["Float32"]).chips(space) for space in SPACES)
+    assert all(Atomic("add", DTYPES["Float32"]).chips(space) for space in SPACES)
 
 
 @pytest.mark.parametrize(

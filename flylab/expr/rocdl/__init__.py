@@ -6,6 +6,7 @@ from typing import Any
 
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.algebra import traced
+from flylab.expr.enums import SyncScope
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
@@ -28,7 +29,6 @@ from flylab.expr.rocdl.copies import (
     BufferCopyLDS64b,
     BufferCopyLDS96b,
     BufferCopyLDS128b,
-    SyncScope,
 )
 from flylab.expr.rocdl.schedule import (
     asyncmark,

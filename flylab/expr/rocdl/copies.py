@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.atoms import CopyOp, copy_op
-from flylab.atoms.atomics import AtomicOp
 from flylab.atoms.copy import (
     BUFFER,
     BUFFER_ASYNC_LDS,
@@ -14,23 +13,10 @@ from flylab.atoms.copy import (
     GLOBAL_ASYNC_LDS,
     LDS_TRANS,
 )
-from flylab.expr import copy_ops
 from flylab.expr.aliases import VectorAlias
 from flylab.expr.copy_ops import atomic_operation, of_operation, of_width
+from flylab.expr.enums import AtomicOp
 from flylab.expr.numeric import numeric_class
-
-
-class SyncScope(copy_ops.SyncScope):
-    """Who sees an atomic operation in order, by the names of LLVM's memory model of AMD's chips."""
-
-    Agent = "agent"
-    Workgroup = "workgroup"
-    Wavefront = "wavefront"
-    OneAs = "one-as"
-    AgentOneAs = "agent-one-as"
-    WorkgroupOneAs = "workgroup-one-as"
-    WavefrontOneAs = "wavefront-one-as"
-    SingleThreadOneAs = "singlethread-one-as"
 
 
 def BufferCopy(bit_size: int, cache_modifier: int = 0) -> CopyOp:
