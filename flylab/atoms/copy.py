@@ -28,7 +28,7 @@ class CopyOp:
 
 COPY_OPS = {
     (family, bits): CopyOp(family, bits, spaces)
-    for family, spaces in (("universal_copy", ("global", "buffer", "register")), ("buffer_copy", ("buffer",)))
+    for family, spaces in (("universal_copy", ("global", "buffer", "shared", "register")), ("buffer_copy", ("buffer",)))
     for bits in (8, 16, 32, 64, 128)
 }
 

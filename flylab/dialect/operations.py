@@ -98,6 +98,16 @@ OPERATIONS = {
             effect="writes",
             meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
         ),
+        # LDS.
+        Operation("shared_alloc", (), ("whole",), ("bytes", "align"), "allocates", "a pointer to bytes of LDS"),
+        Operation(
+            "shared_part", ("whole",), ("part",), ("offset", "bytes"),
+            meaning="a pointer to a part of a shared_alloc, for what touches no other part of it",
+        ),
+        Operation(
+            "shared_dynamic", (), ("pointer",), ("offset", "align"),
+            meaning="a pointer into the LDS whose bytes the launch gives, as many bytes from its start",
+        ),
         # Copies: over views; then one atom between pointers; then as a load or a store of an SSA value.
         Operation("copy", ("source", "target"), (), ("atom",), effect="writes", meaning="copy a view, atom by atom"),
         Operation("copy_atom_call", ("source", "target"), (), ("atom",), effect="writes", meaning="copy one atom"),

@@ -25,6 +25,7 @@ from flylab.expr.copy import (
     memref_store,
     memref_store_vec,
 )
+from flylab.expr.enums import AddressSpace, AtomicOp, AtomicOrdering, SyncScope
 from flylab.expr.formats import (
     BFloat16,
     Boolean,
@@ -74,6 +75,8 @@ from flylab.expr.reductions import ReductionOp
 from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
+from flylab.expr.shared import SharedAllocator
+from flylab.expr.static_values import IntTupleType, LayoutType, SwizzleType, TileType, static
 from flylab.expr.struct import (
     Align,
     Arena,

@@ -19,6 +19,7 @@ from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.crossing_pointers import BUFFER_POINTER, POINTERS, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
+from flylab.passes.shared_memory import SharedMemory
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -47,7 +48,7 @@ class ConvertFlyToRocdl(Pass):
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
         ops = operations(module.operation)
-        conversion, done = _Conversion(self.chip), list[Any]()
+        conversion, done = _Conversion(self.chip, SharedMemory(ops)), list[Any]()
         printing: set[str] = set()
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
@@ -79,13 +80,26 @@ class ConvertFlyToRocdl(Pass):
 class _Conversion:
     """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
 
-    def __init__(self, chip: Target) -> None:
+    def __init__(self, chip: Target, shared: SharedMemory) -> None:
         self.chip = chip
+        self.shared = shared
         self.address: dict[Any, Any] = {}
 
 
 def _from_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
     conversion.address[op.results[0]] = op.operands[0]
+
+
+def _shared_alloc(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.shared.static(op, builder)
+
+
+def _shared_part(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.shared.part(op, conversion.address[op.operands[0]], builder)
+
+
+def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.shared.in_dynamic(op, builder)
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -229,6 +243,9 @@ HIDDEN = ("gpu.block_dim", "gpu.grid_dim")
 RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.check": lambda _, op, builder: lower_check(op, builder),
     "fly.from_llvm_ptr": _from_llvm_ptr,
+    "fly.shared_alloc": _shared_alloc,
+    "fly.shared_part": _shared_part,
+    "fly.shared_dynamic": _shared_dynamic,
     "fly.to_llvm_ptr": _to_llvm_ptr,
     "fly.recast_iter": _recast_iter,
     "fly.ptrtoint": _ptrtoint,

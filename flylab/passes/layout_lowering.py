@@ -21,7 +21,7 @@ from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import CompileError, LayoutError
 from flylab.layout import ComposedLayout, Layout, cosize, size, slice_and_offset
 from flylab.layout.consecutive import runs
-from flylab.layout.runtime_int import MOST, RuntimeInt, divisor_of
+from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
 from flylab.passes.regions import ENDS, STRUCTURED
@@ -63,10 +63,8 @@ class _Lowering:
             value = builder.constant(offset, "i32" if abs(offset) <= MOST[32] else "i64")
         else:
             value = offset.value(64 if offset.high > MOST[32] else offset.bits)
-        spec: Ptr = of_mlir(pointer.type)
-        own = max(spec.dtype.bits // 8, 1)
-        known = gcd(spec.known_align, own * divisor_of(offset))
-        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, known if known > own else 0)])
+        spec = of_mlir(pointer.type)
+        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
@@ -84,6 +82,13 @@ class _Lowering:
             raise LayoutError(f"{result.type} was expected, and {found} computed")
         self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
                                if isinstance(facts, RuntimeInt)]
+
+
+def _moved_align(spec: Ptr, offset: Any) -> int:
+    """The known alignment of a pointer into LDS moved by so many elements: one wide access of LDS needs it."""
+    own = max(spec.dtype.bits // 8, 1)
+    known = gcd(spec.known_align, own * (offset if isinstance(offset, int) else offset.divisor))
+    return known if spec.space == "shared" and known > own else 0
 
 
 def _facts(value: Any) -> Any:

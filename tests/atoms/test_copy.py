@@ -35,7 +35,7 @@ def test_what_the_hardware_has() -> None:
     """Widths of global and buffer memory instructions: CDNA3 and CDNA4 ISA documents."""
     assert {bits for _, bits in COPY_OPS} == {8, 16, 32, 64, 128}
     assert copy_op("buffer_copy", 32).spaces == ("buffer",)
-    assert set(copy_op("universal_copy", 32).spaces) == {"global", "buffer", "register"}
+    assert set(copy_op("universal_copy", 32).spaces) == {"global", "buffer", "shared", "register"}
 
 
 @pytest.mark.parametrize(

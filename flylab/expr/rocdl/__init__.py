@@ -8,9 +8,27 @@ from flylab.atoms import CopyOp
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.algebra import traced
 from flylab.expr.copy import _op
+from flylab.expr.enums import SyncScope
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
+from flylab.expr.rocdl import cdna3, cdna4
+from flylab.expr.rocdl.schedule import (
+    asyncmark,
+    iglp_opt,
+    s_barrier,
+    s_nop,
+    s_setprio,
+    s_sleep,
+    s_waitcnt,
+    sched_barrier,
+    sched_dsrd,
+    sched_dswr,
+    sched_group_barrier,
+    sched_mfma,
+    sched_vmem,
+    wait_asyncmark,
+)
 from flylab.expr.rocdl.wave import ballot, ds_bpermute, readfirstlane, readlane
 from flylab.expr.select import ceildiv, minimum
 from flylab.expr.state import require_kernel
@@ -25,11 +43,28 @@ __all__ = [
     "BufferCopy32b",
     "BufferCopy64b",
     "BufferCopy128b",
+    "SyncScope",
+    "asyncmark",
     "ballot",
+    "cdna3",
+    "cdna4",
     "ds_bpermute",
+    "iglp_opt",
     "make_buffer_tensor",
     "readfirstlane",
     "readlane",
+    "s_barrier",
+    "s_nop",
+    "s_setprio",
+    "s_sleep",
+    "s_waitcnt",
+    "sched_barrier",
+    "sched_dsrd",
+    "sched_dswr",
+    "sched_group_barrier",
+    "sched_mfma",
+    "sched_vmem",
+    "wait_asyncmark",
 ]
 MAX_RECORDS = 0xFFFFFFFF
 """The largest byte count of a buffer descriptor. Source: CDNA3 ISA, "Buffer resource descriptor"."""

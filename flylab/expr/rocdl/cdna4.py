@@ -1,0 +1,11 @@
+"""What gfx950 (CDNA4) brought, by its chip's name: `fx.rocdl.cdna4`; refused on gfx942."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.expr.planned import missing
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("fx.rocdl.cdna4", name, globals())
