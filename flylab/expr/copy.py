@@ -16,13 +16,15 @@ from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor, elements
 from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.expr.views import make_layout
-from flylab.layout import Layout, coalesce, cosize, size
+from flylab.layout import ComposedLayout, Layout, coalesce, cosize, size
+from flylab.layout.consecutive import consecutive, first_mode
 
 
 def make_rmem_tensor(shape_or_layout: Any, dtype: Any) -> Tensor:
     """A tensor in this thread's registers, not initialised. A shape is laid out compactly, first mode fastest."""
     require_kernel("make_rmem_tensor")
-    layout = shape_or_layout if isinstance(shape_or_layout, (Layout, LayoutValue)) else make_layout(shape_or_layout)
+    kinds = (Layout, ComposedLayout, LayoutValue)
+    layout = shape_or_layout if isinstance(shape_or_layout, kinds) else make_layout(shape_or_layout)
     if isinstance(layout, LayoutValue):
         raise TraceError(f"make_rmem_tensor({layout}): registers need extents and strides that are known while tracing",
                          hint="give a tile of known extents: fx.make_rmem_tensor((4, 8), dtype)")
@@ -105,11 +107,6 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> 
     fly("copy", [src.value, dst.value], atom=copy_atom)
 
 
-def first_mode(layout: Layout) -> Layout:
-    """The mode that one atom copies: the first of several, or the whole layout."""
-    return layout[0] if isinstance(layout.shape, tuple) and layout.shape else layout
-
-
 def _check_side(atom: CopyAtom, tensor: Tensor, name: str) -> None:
     if tensor.spec.dtype != atom.dtype:
         raise TraceError(
@@ -129,12 +126,22 @@ def _check_side(atom: CopyAtom, tensor: Tensor, name: str) -> None:
             f"{atom.num_values}",
             hint=f"use an atom of {size(values) * atom.dtype.bits} bits, or divide the tensor by {atom.num_values}",
         )
-    run = coalesce(values)
-    fastest = run if not isinstance(run.shape, tuple) else run[0]
-    consecutive = size(fastest) if fastest.stride == 1 else 1
-    if atom.num_values > 1 and consecutive % atom.num_values:
-        raise TraceError(
-            f"{name} {tensor.spec.layout}: the atom moves {atom.num_values} consecutive elements, and here only "
-            f"{consecutive} are (the stride of its first mode is {fastest.stride})",
-            hint=f"use an atom of {consecutive * atom.dtype.bits} bits, or a layout whose first mode has stride 1",
-        )
+    _check_together(atom, tensor.spec.layout, name)
+
+
+def _check_together(atom: CopyAtom, layout: Any, name: str) -> None:
+    """Refuse an atom of elements that are not one after the other in memory."""
+    together = consecutive(layout, atom.num_values)
+    if atom.num_values == 1 or together % atom.num_values == 0:
+        return
+    swizzled = isinstance(layout, ComposedLayout)
+    fastest = first_mode(layout.inner if swizzled else layout)
+    why = f"the stride of its first mode is {coalesce(fastest).stride}"
+    hint = "a layout whose first mode has stride 1"
+    if swizzled:
+        why += f"; the swizzle keeps {1 << layout.outer.base} together, where they begin at a multiple of as many"
+        hint = "a swizzle of a larger base; fx.assume(i, div=n) tells what is known of a coordinate"
+    raise TraceError(
+        f"{name} {layout}: the atom moves {atom.num_values} consecutive elements, and here only {together} are ({why})",
+        hint=f"use an atom of {together * atom.dtype.bits} bits, or {hint}",
+    )
