@@ -17,7 +17,7 @@ x + 1, and 0 after n; x - 1, and n after 0 and for what is above n."""
 
 @dataclass(frozen=True)
 class Atomic:
-    """One operation: what it does, to one element or to `lanes` of them side by side, and who sees it in order (LLVM's name).
+    """One operation: what it does, to one element or to `lanes` side by side, and LLVM's name for who sees it in order.
 
     >>> from flylab.dtypes import DTYPES
     >>> print(Atomic("add", DTYPES["Float16"], 2))
