@@ -7,6 +7,7 @@ those of NVIDIA's CuTe (BSD): divide, compose with the thread-value layout, slic
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -35,9 +36,7 @@ from flylab.layout.int_tuple import leaves
 class TiledCopy:
     """A copy atom for each thread and each of its values of a tile.
 
-    >>> from flylab.atoms import copy_op
-    >>> from flylab.dtypes import DTYPES
-    >>> atom = CopyAtom(copy_op("universal_copy", 128), DTYPES["Float32"])
+    >>> atom = CopyAtom.parse("copy_atom<fly.universal_copy<128>, f32>")
     >>> tiled = TiledCopy(atom, Layout(((16, 8), 4), ((32, 1), 8)), (8, 64))
     >>> print(tiled.num_threads, tiled.layout_src_tv_tiled)
     128 ((16,8),(4,1)):((32,1),(8,0))
@@ -108,14 +107,12 @@ class TiledCopy:
 
         Its first mode holds the first values of the tile in this copy's order, the next values are in the other modes.
 
-        >>> from flylab.atoms import copy_op
-        >>> from flylab.dtypes import DTYPES
-        >>> atom = CopyAtom(copy_op("universal_copy", 128), DTYPES["Float16"])
-        >>> tiled = TiledCopy(atom, Layout((64, (4, 2)), (8, (1, 4))), (8, 64))
-        >>> print(tiled.retile(Layout((4, (2, 3)), (1, (4, 8)))))
-        Traceback (most recent call last):
-        flylab.errors.LayoutError: retile: the fragment (4,(2,3)):(1,(4,8)) has 2 modes, the tile [8|64] needs 3
-        hint: give a fragment (value, rest of each mode of the tile), as make_fragment_A makes it
+        >>> atom = CopyAtom.parse("copy_atom<fly.universal_copy<128>, f16>")
+        >>> tiled = TiledCopy(atom, Layout(((16, 4), (4, 2)), ((1, 128), (16, 64))), (16, 32))
+        >>> print(tiled.retile(Layout((4, 3, 2), (1, 8, 4))))
+        ((8,1),3,1):((1,0),8,0)
+
+        Raises `LayoutError` for a fragment of other values or modes.
         """
         if isinstance(layout, ComposedLayout):
             return layout.with_inner(self.retile(layout.inner))
@@ -161,17 +158,17 @@ class TiledCopy:
         return [(extent, step.path[0]) for extent, step in modes if extent != 1]
 
     def __str__(self) -> str:
-        return f"{self.atom}; {self.layout_tv_tiled}; {tile_text(self.tile_mn)}"
+        return f"tiled_copy<{self.atom}, {self.layout_tv_tiled}, {tile_text(self.tile_mn)}>"
 
     @staticmethod
     @cache
-    def parse(text: str) -> TiledCopy:
+    def parse(written: str) -> TiledCopy:
         """A tiled copy from its text, as it stands in the IR.
 
-        >>> TiledCopy.parse("universal_copy<128>, Float32; ((16,8),4):((32,1),8); [8|64]").num_values
-        4
+        >>> TiledCopy.parse("tiled_copy<copy_atom<fly.universal_copy<128>, f32>, (64,4):(4,1), [256]>").num_threads
+        64
         """
-        parts = text.split("; ")
-        if len(parts) != 3:
-            raise LayoutError(f"{text!r} is no tiled copy")
-        return TiledCopy(CopyAtom.parse(parts[0]), parse(parts[1]), parse(parts[2]))
+        match = re.fullmatch(r"tiled_copy<(.*>), ([^<>]*), ([^<>:]*|\[[^<>]*\])>", written)
+        if not match:
+            raise LayoutError(f"{written!r} is no tiled copy")
+        return TiledCopy(CopyAtom.parse(match[1]), parse(match[2]), parse(match[3]))

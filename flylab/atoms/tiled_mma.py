@@ -7,6 +7,7 @@ atom's thread-value layout, divide the rest among the atoms side by side, slice 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
@@ -225,16 +226,22 @@ class TiledMma:
         return of_thread(threads, self.thread_of(operand, (0, 0, 0, 0)))[0].shape
 
     def __str__(self) -> str:
-        return f"{self.mma_atom}; {self.atom_layout}; {tile_text(self.permutation_mnk)}"
+        order = "" if self.permutation_mnk == (None, None, None) else f", {tile_text(self.permutation_mnk)}"
+        return f"tiled_mma<{self.mma_atom}, {self.atom_layout}{order}>"
 
     @staticmethod
     @cache
     def parse(written: str) -> TiledMma:
-        """A tiled MMA from its text, as it stands in the IR."""
-        parts = written.split("; ")
-        if len(parts) != 3:
+        """A tiled MMA from its text, as it stands in the IR.
+
+        >>> atom = "mma_atom<fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32>>"
+        >>> TiledMma.parse(f"tiled_mma<{atom}, (2,2,1):(1,2,0)>").num_threads
+        256
+        """
+        match = re.fullmatch(r"tiled_mma<(.*>), ([^<>\[\]]*?)(?:, (\[[^<>]*\]))?>", written)
+        if not match:
             raise LayoutError(f"{written!r} is no tiled MMA")
-        return TiledMma(mma_atom(parts[0]), parse(parts[1]), parse(parts[2]))
+        return TiledMma(mma_atom(match[1]), parse(match[2]), match[3] and parse(match[3]))
 
 
 def _scaled(stride: Any, by: int) -> Any:

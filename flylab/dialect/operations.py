@@ -103,13 +103,23 @@ OPERATIONS = {
             Operation(n, ("view",), ("threads",), ("tiled_copy",), meaning="((thread, value), rest of each mode)")
             for n in ("tiled_copy_partition_src", "tiled_copy_partition_dst")
         ),
-        Operation("tiled_copy_retile", ("view",), ("same",), ("tiled_copy",), meaning="a fragment as the copy takes it"),
+        Operation("tiled_copy_retile", ("view",), ("same",), ("tiled_copy",), meaning="a fragment as a copy takes it"),
         Operation(
             "tiled_mma_partition",
             ("view",),
             ("threads",),
             ("operand", "tiled_mma"),
             meaning="((thread, value), rest of each mode) of A, B, C or D",
+        ),
+        # LDS.
+        Operation("shared_alloc", (), ("whole",), ("bytes", "align"), "allocates", "a pointer to bytes of LDS"),
+        Operation(
+            "shared_part", ("whole",), ("part",), ("offset", "bytes"),
+            meaning="a pointer to a part of a shared_alloc, for what touches no other part of it",
+        ),
+        Operation(
+            "shared_dynamic", (), ("pointer",), ("offset", "align"),
+            meaning="a pointer into the LDS whose bytes the launch gives, as many bytes from its start",
         ),
         # Copies: over views; then one atom between pointers; then as a load or a store of an SSA value.
         Operation("copy", ("source", "target"), (), ("atom",), effect="writes", meaning="copy a view, atom by atom"),

@@ -28,8 +28,8 @@ class Taken:
 def thread_index(tiled: Any, kind: str, thread: Any, wraps: bool) -> Any:
     """The thread of a slice, checked: a Python int, or an integer of the device.
 
-    Raises `TraceError` for what is no integer, and for one that can lie outside of the threads of a tiled copy; those
-    of a tiled MMA wrap, so that each wave may do a tile of its own.
+    The threads of a tiled MMA wrap, so that each wave may do a tile of its own. Raises `TraceError` for what is no
+    integer, and for one that can lie outside of the threads of a tiled copy.
     """
     name = name_of(tiled, kind)
     if isinstance(thread, (Tuple3D, bool, float, str, tuple, list, type(None))):
@@ -42,7 +42,7 @@ def thread_index(tiled: Any, kind: str, thread: Any, wraps: bool) -> Any:
     low, high = interval(number)
     count = tiled.num_threads
     if number.is_static:
-        if not 0 <= low < count:
+        if low < 0 or low >= count and not wraps:
             raise TraceError(f"get_slice({low}) of {name}, which has the threads 0 to {count - 1}",
                              hint=f"it is made for {count} threads")
         return low

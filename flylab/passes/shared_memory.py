@@ -1,0 +1,99 @@
+"""LDS in convert-fly-to-rocdl: what a kernel allocates becomes variables of LLVM in address space 3.
+
+The parts of a struct become a variable each, so that LLVM knows that what is written to one is not read from another;
+where their places beside each other can be seen (a pointer to the whole is used, or an address is taken), they lie in
+one variable at their offsets. LLVM gives each variable its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.dialect.operations import attribute
+from flylab.dialect.types import of_mlir
+from flylab.passes.crossing_pointers import POINTERS
+from flylab.passes.rewriter import Builder, function_of, parse_type
+
+SPACE = "shared"
+DYNAMIC = "dynamic_lds"
+"""The variable without a size that LLVM places behind all others: the dynamic LDS of a launch."""
+
+
+class SharedMemory:
+    """The variables of the module's kernels."""
+
+    def __init__(self, ops: list[Any]):
+        self.seen = {function_of(op) for op in ops
+                     if op.name == "fly.ptrtoint" and of_mlir(op.operands[0].type).space == SPACE}
+        """The kernels that take the address of something in LDS."""
+        self.count = 0
+        self.dynamic: Any = None
+
+    def static(self, op: Any, builder: Builder) -> Any:
+        """The pointer of a `fly.shared_alloc`; None where each of its parts is a variable."""
+        function = function_of(op)
+        parted = all(use.owner.operation.name == "fly.shared_part" for use in op.results[0].uses)
+        if parted and function not in self.seen:
+            return None
+        return self._variable(builder, function, int(attribute(op, "bytes")), int(attribute(op, "align")))
+
+    def part(self, op: Any, whole: Any, builder: Builder) -> Any:
+        """The pointer of a `fly.shared_part` of what `static` gave."""
+        if whole is not None:
+            return _at(builder, whole, int(attribute(op, "offset")))
+        align = of_mlir(op.results[0].type).known_align
+        return self._variable(builder, function_of(op), int(attribute(op, "bytes")), align)
+
+    def _variable(self, builder: Builder, function: Any, size: int, align: int) -> Any:
+        name = f"{_name(function)}.lds_{self.count}"
+        self.count += 1
+        _global(function, name, size, align, "internal")
+        return _address_of(builder, name)
+
+    def in_dynamic(self, op: Any, builder: Builder) -> Any:
+        """The pointer of a `fly.shared_dynamic`."""
+        from mlir import ir
+
+        align = int(attribute(op, "align"))
+        if self.dynamic is None:
+            self.dynamic = _global(function_of(op), DYNAMIC, 0, align, "external")
+        before = ir.IntegerAttr(self.dynamic.attributes["alignment"])
+        self.dynamic.attributes["alignment"] = ir.IntegerAttr.get(before.type, max(before.value, align))
+        return _at(builder, _address_of(builder, DYNAMIC), int(attribute(op, "offset")))
+
+
+def _name(function: Any) -> str:
+    from mlir import ir
+
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
+
+
+def _global(function: Any, name: str, size: int, align: int, linkage: str) -> Any:
+    """A variable of so many bytes, beside the kernel."""
+    from mlir import ir
+
+    attributes = dict(
+        sym_name=ir.StringAttr.get(name),
+        global_type=ir.TypeAttr.get(parse_type(f"!llvm.array<{size} x i8>")),
+        linkage=ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
+        addr_space=ir.IntegerAttr.get(parse_type("i32"), 3),
+        alignment=ir.IntegerAttr.get(parse_type("i64"), align),
+        dso_local=ir.UnitAttr.get(),
+    )
+    with ir.InsertionPoint(function):
+        return ir.Operation.create("llvm.mlir.global", regions=1, attributes=attributes, loc=function.location)
+
+
+def _address_of(builder: Builder, name: str) -> Any:
+    from mlir import ir
+
+    return builder.op("llvm.mlir.addressof", [], POINTERS[SPACE], global_name=ir.FlatSymbolRefAttr.get(name))
+
+
+def _at(builder: Builder, base: Any, offset: int) -> Any:
+    from mlir import ir
+
+    if offset == 0:
+        return base
+    steps, byte = ir.DenseI32ArrayAttr.get([offset]), ir.TypeAttr.get(parse_type("i8"))
+    return builder.op("llvm.getelementptr", [base], POINTERS[SPACE], rawConstantIndices=steps, elem_type=byte)
