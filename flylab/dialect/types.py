@@ -20,6 +20,8 @@ from flylab.layout.int_tuple import has_runtime
 
 SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
+POINTERS = {"global": "!llvm.ptr<1>", "shared": "!llvm.ptr<3>"}
+"""What a pointer into a memory space is in LLVM; AMDGPU's address spaces 1 and 3."""
 
 
 def dtype_text(dtype: DType) -> str:

@@ -32,7 +32,7 @@ class AtomicOrdering(enum.Enum):
     SeqCst = "seq_cst"
 
 
-class SyncScope(str, enum.Enum):
+class SyncScope(enum.StrEnum):
     """Whose atomic operations on the same place one is atomic with: those of every device, of the chip (an agent), of
     the block, the wave, or the thread.
 

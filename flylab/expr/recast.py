@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.dialect.types import Ptr
+from flylab.dialect.types import POINTERS, Ptr
 from flylab.errors import TraceError
 from flylab.expr.checks import device_check
 from flylab.expr.emit import fly, mlir_type
@@ -69,13 +69,15 @@ def retyped(pointer: Pointer, kind: Any, align: int) -> Pointer:
 
 
 def ptrtoint(ptr: Pointer) -> Any:
-    """The address of a pointer into global memory, an Int64."""
+    """The address of a pointer in bytes: an Int64 in global memory, an Int32 in LDS."""
     _require_pointer(ptr, "ptrtoint")
-    if ptr.spec.space != "global":
+    if ptr.spec.space not in POINTERS:
         raise TraceError(f"ptrtoint of a pointer into {ptr.spec.space} memory, which has no such address",
                          hint="take that of the tensor itself")
-    kind = CLASSES["Int64"]
-    return kind(fly("ptrtoint", [ptr.value], [mlir_type(kind.dtype)]))
+    kind = CLASSES["Int64" if ptr.spec.space == "global" else "Int32"]
+    address = kind(fly("ptrtoint", [ptr.value], [mlir_type(kind.dtype)]))
+    address.divisor = ptr.spec.known_align
+    return address
 
 
 def _require_pointer(value: Any, use: str) -> None:
