@@ -18,6 +18,8 @@ class AtomicOp(enum.Enum):
     Or = 4
     Inc = 5
     Dec = 6
+    Sub = 7
+    Xor = 8
 
 
 class AtomicOrdering(enum.Enum):
@@ -50,6 +52,13 @@ class SyncScope(enum.StrEnum):
     WorkgroupOneAs = "workgroup-one-as"
     WavefrontOneAs = "wavefront-one-as"
     SingleThreadOneAs = "singlethread-one-as"
+
+
+class CachePolicy(enum.IntEnum):
+    """A cache modifier by name: 0, the chip's own policy, or bit 0 (sc0)."""
+
+    CacheGlobal = 0
+    CacheAlways = 1
 
 
 class AddressSpace(enum.Enum):

@@ -113,7 +113,7 @@ def test_types_of_pointers() -> None:
     ("inttoptr(p.type, 1.5)", "inttoptr of 1.5", "fx.ptrtoint"),
     ("inttoptr(fx.PointerType.get(fx.Int32, 3), 0)", "register memory has no addresses", "LDS"),
     ("make_ptr(p.type, [p, 3])", "make_ptr of 2 parts", "make_buffer_ptr"),
-    ("make_ptr(fx.PointerType.get(fx.Float32, fx.AddressSpace.Shared), [p])", "as f32, shared", "the memory space stays"),
+    ("make_ptr(fx.PointerType.get(fx.Float32, fx.AddressSpace.Shared), [p])", "as f32, shared", "space stays"),
     ("to_llvm_ptr(fx.get_iter(fx.make_rmem_tensor(4, fx.Int32)))", "into register memory", "get_buffer_rsrc"),
     ("memref_alloca(A.type, 4)", "not the type of a tensor in registers", "fx.make_rmem_tensor"),
     ("PointerType.get(fx.Int32, fx.AddressSpace.Generic)", "the generic address space", "fx.AddressSpace.Global"),
