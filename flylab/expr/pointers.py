@@ -15,7 +15,7 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Integer, Numeric, as_numeric, compare, divisor_of, is_mlir_value, numeric_class
 from flylab.expr.promotion import plain
 from flylab.expr.raw import typed
-from flylab.expr.recast import aligned
+from flylab.expr.recast import ADDRESSES, aligned
 from flylab.expr.tensor import Pointer
 from flylab.expr.types import of_type
 from flylab.expr.vector import Vector
@@ -112,7 +112,7 @@ def inttoptr(result_type: Any, src: Any) -> Pointer:
     if not isinstance(address, Integer):
         raise TraceError(f"inttoptr of {name_of(src, repr(src))}, a {address.dtype}",
                          hint="give an address: fx.ptrtoint(pointer)")
-    wide: Any = CLASSES["Int64" if spec.space == "global" else "Int32"](address)
+    wide: Any = CLASSES[ADDRESSES[spec.space]](address)
     if divisor_of(address) % spec.known_align:
         device_check(compare("==", wide & (spec.known_align - 1), 0),
                      f"the address that inttoptr makes a pointer of is no multiple of {spec.known_align} bytes",

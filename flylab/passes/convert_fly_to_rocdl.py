@@ -100,7 +100,7 @@ def _shared_part(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    conversion.address[op.results[0]] = conversion.shared.in_dynamic(op, builder)
+    conversion.address[op.results[0]] = conversion.shared.dynamic(op, builder)
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
