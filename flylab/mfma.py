@@ -154,7 +154,7 @@ class Mfma:
         return self.result_items * self.result_bits // 32
 
     @cached_property
-    def _result_groups(self) -> tuple[int, int, int]:
+    def result_groups(self) -> tuple[int, int, int]:
         """Consecutive rows in a lane; blocks in an item over all lanes; groups of rows in an item."""
         height = 1 if self.result == "f64" else 4
         blocks = -(-WAVE * height // (self.n * self.m))
@@ -166,7 +166,7 @@ class Mfma:
         >>> mfma("v_mfma_f32_32x32x8_f16").result_place(0, 14, 3)
         (6, 35)
         """
-        height, blocks, groups = self._result_groups
+        height, blocks, groups = self.result_groups
         item = row % height + height * (row // (height * groups) + self.m // (height * groups) * (block // blocks))
         return item, column + self.n * (block % blocks + blocks * (row // height % groups))
 

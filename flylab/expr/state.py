@@ -37,6 +37,9 @@ class FunctionState:
     unfinished: dict[Any, BaseException | None] = field(default_factory=dict)
     """The blocks that are still traced on trial, with the exception that left each."""
 
+    shared: list[Any] = field(default_factory=list)
+    """What was allocated in LDS, an Allocation each, as `flylab.expr.shared` says."""
+
     aliases: list[Any] = field(default_factory=list)
     """The containers that must not change, as `flylab.compiler.control.aliases` says."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flylab.dtypes import BOOL
@@ -18,6 +18,7 @@ from flylab.expr.struct_layout import (
     field_of,
     in_memory,
     is_number,
+    is_parted,
     kind_of,
     name_of_kind,
     sizeof,
@@ -37,14 +38,17 @@ class Storage:
     one. `.ptr` is the pointer, `.view(layout)` the elements of an array as a tensor.
     """
 
-    __slots__ = ("_kind", "_bytes")
+    __slots__ = ("_kind", "_bytes", "_parts")
     _kind: Any
     _bytes: Pointer
+    _parts: Mapping[int, Pointer]
+    """Pointers of their own to parts of a struct in LDS, by offset: see `flylab.expr.shared`."""
 
-    def __init__(self, kind: Any, pointer: Pointer):
+    def __init__(self, kind: Any, pointer: Pointer, parts: Mapping[int, Pointer] | None = None):
         """Of a pointer to bytes whose alignment is known to be that of the type; `Storage.at` checks it."""
         object.__setattr__(self, "_kind", kind)
         object.__setattr__(self, "_bytes", pointer)
+        object.__setattr__(self, "_parts", parts or {})
 
     @classmethod
     def at(cls, kind: Any, pointer: Any, index: Any = 0) -> Storage:
@@ -126,7 +130,11 @@ class Storage:
         return make_view(self.ptr, Layout(self._kind.count if isinstance(self._kind, Array) else 1, 1))
 
     def _field(self, field: Any) -> Storage:
-        return Storage(field.kind, moved(self._bytes, field.offset, 1))
+        kind, start, end = field.kind, field.offset, field.offset + field.size
+        inside = {at - start: part for at, part in self._parts.items() if start <= at < end}
+        if inside and not is_parted(kind):
+            return Storage(kind, inside[0])
+        return Storage(kind, moved(self._bytes, start, 1), inside)
 
     def __getattr__(self, name: str) -> Storage:
         if name.startswith("__") or name in Storage.__slots__:

@@ -214,6 +214,11 @@ def is_number(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Numeric) and hasattr(kind, "dtype")
 
 
+def is_parted(kind: Any) -> bool:
+    """True for a struct, whose fields lie beside each other; not for a union, whose fields share their bytes."""
+    return isinstance(kind, Laid) and not kind.is_union
+
+
 INSTEAD = {int: "fx.Int32 (or another width)", float: "fx.Float32 (or another width)", bool: "fx.Boolean"}
 
 

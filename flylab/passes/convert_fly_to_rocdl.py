@@ -10,15 +10,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from flylab.atoms import CopyAtom
 from flylab.dialect.operations import attribute
-from flylab.dialect.types import Ptr, of_mlir
+from flylab.dialect.types import POINTERS, Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
-from flylab.passes.crossing_pointers import BUFFER_POINTER, POINTERS, CrossingPointers, wide, widest
+from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
+from flylab.passes.shared_memory import SharedMemory
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -29,7 +31,7 @@ BUFFER_FLAGS = (7 << 12) | (4 << 15)
 
 OUTSIDE = 2**32 - 16
 """An offset in bytes beyond what a descriptor of a tensor covers, and so that an access there does not wrap."""
-WIDTHS = (128, 64, 32, 16, 8)
+WIDTHS = (128, 96, 64, 32, 16, 8)
 """The bits that one buffer instruction moves for a thread."""
 
 
@@ -47,7 +49,7 @@ class ConvertFlyToRocdl(Pass):
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
         ops = operations(module.operation)
-        conversion, done = _Conversion(self.chip), list[Any]()
+        conversion, done = _Conversion(self.chip, SharedMemory(ops)), list[Any]()
         printing: set[str] = set()
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
@@ -79,13 +81,26 @@ class ConvertFlyToRocdl(Pass):
 class _Conversion:
     """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
 
-    def __init__(self, chip: Target) -> None:
+    def __init__(self, chip: Target, shared: SharedMemory) -> None:
         self.chip = chip
+        self.shared = shared
         self.address: dict[Any, Any] = {}
 
 
 def _from_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
     conversion.address[op.results[0]] = op.operands[0]
+
+
+def _shared_alloc(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.shared.static(op, builder)
+
+
+def _shared_part(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.shared.part(op, conversion.address[op.operands[0]], builder)
+
+
+def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = conversion.shared.dynamic(op, builder)
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -99,6 +114,11 @@ def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
 def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
     address = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], op.results[0].type)
     op.results[0].replace_all_uses_with(address)
+
+
+def _inttoptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    kind = POINTERS[of_mlir(op.results[0].type).space]
+    conversion.address[op.results[0]] = builder.op("llvm.inttoptr", [op.operands[0]], kind)
 
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -139,7 +159,7 @@ def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
     address = conversion.address[op.operands[0]]
     count, _ = shape_of(op.results[0])
     if spec.space == "buffer":
-        value = _buffer_load(builder, address, spec.dtype, count)
+        value = _buffer_load(builder, address, spec.dtype, count, _cache(op))
     else:
         kind = vector_type(carrier(spec.dtype), count)
         value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec))
@@ -157,7 +177,7 @@ def _store(conversion: _Conversion, op: Any, builder: Builder) -> None:
         value = builder.op("vector.bitcast", [value], kind)
     address = conversion.address[pointer]
     if spec.space == "buffer":
-        _buffer_store(builder, address, value, spec.dtype, count)
+        _buffer_store(builder, address, value, spec.dtype, count, _cache(op))
     else:
         builder.op("llvm.store", [value, address], alignment=_alignment(spec))
 
@@ -199,26 +219,33 @@ def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
     return builder.op("arith.trunci", [nearest], "i32")
 
 
-def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int) -> Any:
+def _cache(op: Any) -> int:
+    """The cache modifier of a copy's load or store; of another access, none."""
+    return CopyAtom.parse(attribute(op, "atom")).op.cache if "atom" in op.attributes else 0
+
+
+def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int, cache: int) -> Any:
     descriptor, base = address
     whole = None
     for first, size in _pieces(dtype, count):
         offset = _byte_offset(builder, base, first * dtype.bits // 8)
         zero = builder.constant(0)
-        raw = builder.op("rocdl.raw.ptr.buffer.load", [descriptor, offset, zero, zero], _register(size * dtype.bits))
+        aux = builder.constant(cache) if cache else zero
+        raw = builder.op("rocdl.raw.ptr.buffer.load", [descriptor, offset, zero, aux], _register(size * dtype.bits))
         part = _bitcast(builder, raw, vector_type(carrier(dtype), size))
         whole = insert(builder, part, whole, first, count)
     return whole
 
 
-def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, count: int) -> None:
+def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, count: int, cache: int) -> None:
     descriptor, base = address
     for first, size in _pieces(dtype, count):
         part = extract(builder, value, first, size)
         raw = _bitcast(builder, part, parse_type(_register(size * dtype.bits)))
         offset = _byte_offset(builder, base, first * dtype.bits // 8)
         zero = builder.constant(0)
-        builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])
+        aux = builder.constant(cache) if cache else zero
+        builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, aux])
 
 
 def _convert_float(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -229,9 +256,13 @@ HIDDEN = ("gpu.block_dim", "gpu.grid_dim")
 RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.check": lambda _, op, builder: lower_check(op, builder),
     "fly.from_llvm_ptr": _from_llvm_ptr,
+    "fly.shared_alloc": _shared_alloc,
+    "fly.shared_part": _shared_part,
+    "fly.shared_dynamic": _shared_dynamic,
     "fly.to_llvm_ptr": _to_llvm_ptr,
     "fly.recast_iter": _recast_iter,
     "fly.ptrtoint": _ptrtoint,
+    "fly.inttoptr": _inttoptr,
     "fly.make_buffer_ptr": _make_buffer_ptr,
     "fly.add_offset": _add_offset,
     "fly.ptr_load": _load,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from flylab import layout as rules
@@ -18,7 +19,8 @@ from flylab.atoms import CopyAtom
 from flylab.dialect.operations import ALGEBRA, attribute
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import CompileError, LayoutError
-from flylab.layout import Layout, cosize, size, slice_and_offset
+from flylab.layout import ComposedLayout, Layout, cosize, size, slice_and_offset
+from flylab.layout.consecutive import runs
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
@@ -63,7 +65,7 @@ class _Lowering:
         else:
             value = offset.value(64 if offset.high > MOST[32] else offset.bits)
         spec = of_mlir(pointer.type)
-        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space)])
+        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
@@ -81,6 +83,13 @@ class _Lowering:
             raise LayoutError(f"{result.type} was expected, and {found} computed")
         self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
                                if isinstance(facts, RuntimeInt)]
+
+
+def _moved_align(spec: Ptr, offset: Any) -> int:
+    """The known alignment of a pointer into LDS moved by so many elements: one wide access of LDS needs it."""
+    own = max(spec.dtype.bits // 8, 1)
+    known = gcd(spec.known_align, own * (offset if isinstance(offset, int) else offset.divisor))
+    return known if spec.space == "shared" and known > own else 0
 
 
 def _facts(value: Any) -> Any:
@@ -103,7 +112,7 @@ def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    """A divide of a layout, or of a view, whose pointer stays: a known layout stands in its type."""
+    """What leaves the pointer: a divide, or a slice inside of a swizzle. A known layout stands in its type."""
     view, result = op.operands[0], op.results[0]
     pointer = lowering.pointer.get(view)
     if pointer is not None:
@@ -163,6 +172,9 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
     if view not in lowering.pointer:
         _algebra(lowering, op, builder)
         return
+    if isinstance(of_mlir(view.type).layout, ComposedLayout):
+        _divide(lowering, op, builder)
+        return
     rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
     lowering.record(op.results[0], rest)
     moved = lowering.moved(builder, lowering.pointer[view], offset)
@@ -203,19 +215,9 @@ def _copy(lowering: _Lowering, op: Any, builder: Builder) -> None:
         builder.fly("copy_atom_call", pointers, [], atom=atom)
 
 
-def _runs(layout: Layout) -> list[tuple[Any, int]]:
+def _runs(layout: Any) -> list[tuple[Any, int]]:
     """The offsets of a layout, in the order of its coordinates, as (start, count) of consecutive runs."""
-    # In place of runtime strides, steps so far apart that nothing of one meets the other.
-    places = {id(leaf): 1 << 80 * i for i, leaf in enumerate(runtime_leaves(layout), start=1)}
-    known = map_runtime(lambda leaf: places[id(leaf)], layout)
-    runs: list[list[int]] = []
-    for i in range(size(layout)):
-        offset = known(i)
-        if runs and offset == runs[-1][1] + runs[-1][2]:
-            runs[-1][2] += 1
-        else:
-            runs.append([i, offset, 1])
-    return [(layout(i), length) for i, _, length in runs]
+    return [(layout(first), count) for first, count in runs(layout)]
 
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {

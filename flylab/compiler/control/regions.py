@@ -38,7 +38,7 @@ class Block:
         function = active.function
         assert function is not None
         function.unfinished[self] = None
-        self._before = dict(function.terms), set(function.names), len(function.aliases)
+        self._before = dict(function.terms), set(function.names), len(function.aliases), len(function.shared)
         trace = current_trace()
         self._mark = trace.mark() if trace is not None else None
 
@@ -105,8 +105,8 @@ class Block:
         opened = list(function.unfinished)
         for inner in opened[opened.index(self) + 1:]:
             del function.unfinished[inner]
-        terms, names, aliases = self._before
-        del function.aliases[aliases:]
+        terms, names, aliases, shared = self._before
+        del function.aliases[aliases:], function.shared[shared:]
         function.terms.clear()
         function.terms.update(terms)
         function.names.clear()

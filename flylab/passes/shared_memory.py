@@ -1,0 +1,97 @@
+"""LDS in convert-fly-to-rocdl: what a kernel allocates becomes variables of LLVM in address space 3.
+
+The parts of a struct become a variable each, so that LLVM knows that what is written to one is not read from another;
+where their places beside each other can be seen (a pointer to the whole is used, or an address is taken), they lie in
+one variable at their offsets. LLVM gives each variable its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.dialect.operations import attribute
+from flylab.dialect.types import POINTERS, of_mlir
+from flylab.passes.rewriter import Builder, function_of, parse_type
+
+SPACE = "shared"
+DYNAMIC = "dynamic_lds"
+"""The variable without a size that LLVM places behind all others: the dynamic LDS of a launch."""
+
+
+class SharedMemory:
+    """The variables of the module's kernels."""
+
+    def __init__(self, ops: list[Any]):
+        self.seen = {function_of(op) for op in ops
+                     if op.name == "fly.ptrtoint" and of_mlir(op.operands[0].type).space == SPACE}
+        """The kernels that take the address of something in LDS."""
+        self.variables: dict[str, Any] = {}
+        self.extents: dict[str, tuple[int, int]] = {}
+        """The bytes and the alignment of each variable so far."""
+
+    def static(self, op: Any, builder: Builder) -> Any:
+        """The pointer of a `fly.shared_alloc`; None where each of its parts is a variable."""
+        function, name = function_of(op), attribute(op, "symbol")
+        parted = all(use.owner.operation.name == "fly.shared_part" for use in op.results[0].uses)
+        if parted and function not in self.seen:
+            return None
+        return self._variable(builder, function, name, int(attribute(op, "bytes")), int(attribute(op, "align")))
+
+    def part(self, op: Any, whole: Any, builder: Builder) -> Any:
+        """The pointer of a `fly.shared_part` of what `static` gave."""
+        if whole is not None:
+            return _at(builder, whole, int(attribute(op, "offset")))
+        align = of_mlir(op.results[0].type).known_align
+        return self._variable(builder, function_of(op), "", int(attribute(op, "bytes")), align)
+
+    def dynamic(self, op: Any, builder: Builder) -> Any:
+        """The pointer of a `fly.shared_dynamic`."""
+        base = self._address(builder, function_of(op), DYNAMIC, 0, int(attribute(op, "align")), "external")
+        return _at(builder, base, int(attribute(op, "offset")))
+
+    def _variable(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:
+        own = f"{_name(function)}.{name or f'lds_{len(self.variables)}'}"
+        return self._address(builder, function, own, size, align, "internal")
+
+    def _address(self, builder: Builder, function: Any, name: str, size: int, align: int, linkage: str) -> Any:
+        """The address of a variable, which is made or grows as needed."""
+        from mlir import ir
+
+        if name not in self.variables:
+            self.variables[name] = _global(function, name, linkage)
+        variable = self.variables[name]
+        before_size, before_align = self.extents.get(name, (0, 1))
+        self.extents[name] = size, align = max(size, before_size), max(align, before_align)
+        variable.attributes["global_type"] = ir.TypeAttr.get(parse_type(f"!llvm.array<{size} x i8>"))
+        variable.attributes["alignment"] = ir.IntegerAttr.get(parse_type("i64"), align)
+        return builder.op("llvm.mlir.addressof", [], POINTERS[SPACE], global_name=ir.FlatSymbolRefAttr.get(name))
+
+
+def _name(function: Any) -> str:
+    from mlir import ir
+
+    return str(ir.StringAttr(function.attributes["sym_name"]).value)
+
+
+def _global(function: Any, name: str, linkage: str) -> Any:
+    """A variable beside the kernel, without a size yet."""
+    from mlir import ir
+
+    attributes = dict(
+        sym_name=ir.StringAttr.get(name),
+        global_type=ir.TypeAttr.get(parse_type("!llvm.array<0 x i8>")),
+        linkage=ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
+        addr_space=ir.IntegerAttr.get(parse_type("i32"), 3),
+        dso_local=ir.UnitAttr.get(),
+    )
+    with ir.InsertionPoint(function):
+        return ir.Operation.create("llvm.mlir.global", regions=1, attributes=attributes, loc=function.location)
+
+
+def _at(builder: Builder, base: Any, offset: int) -> Any:
+    from mlir import ir
+
+    if offset == 0:
+        return base
+    steps, byte = ir.DenseI32ArrayAttr.get([offset]), ir.TypeAttr.get(parse_type("i8"))
+    return builder.op("llvm.getelementptr", [base], POINTERS[SPACE], rawConstantIndices=steps, elem_type=byte)
