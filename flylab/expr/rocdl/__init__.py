@@ -13,6 +13,7 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
 from flylab.expr.rocdl import cdna3, cdna4
+from flylab.expr.rocdl.mfma import MFMA, SMFMAC, WMMA, WMMAScale
 from flylab.expr.rocdl.schedule import (
     asyncmark,
     iglp_opt,
@@ -44,6 +45,10 @@ __all__ = [
     "BufferCopy64b",
     "BufferCopy128b",
     "SyncScope",
+    "MFMA",
+    "SMFMAC",
+    "WMMA",
+    "WMMAScale",
     "asyncmark",
     "ballot",
     "cdna3",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.expr.planned import missing
+from flylab.expr.rocdl.mfma import MFMA_Scale
+
+MFMAScale = MFMA_Scale
 
 
 def __getattr__(name: str) -> Any:
