@@ -99,7 +99,10 @@ OPERATIONS = {
             meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
         ),
         # LDS.
-        Operation("shared_alloc", (), ("whole",), ("bytes", "align"), "allocates", "a pointer to bytes of LDS"),
+        Operation(
+            "shared_alloc", (), ("whole",), ("bytes", "align", "symbol"), "allocates",
+            "a pointer to bytes of LDS: with a symbol, to those that all with it in the kernel share",
+        ),
         Operation(
             "shared_part", ("whole",), ("part",), ("offset", "bytes"),
             meaning="a pointer to a part of a shared_alloc, for what touches no other part of it",

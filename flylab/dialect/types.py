@@ -12,22 +12,15 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dtypes import DTYPES, UINT, DType
+from flylab.dtypes import DTYPE_OF_TEXT, DType, dtype_text
 from flylab.errors import CompileError
 from flylab.layout import ComposedLayout, Layout, Swizzle, text, tile_text
 from flylab.layout import parse as parse_layout
 from flylab.layout.int_tuple import has_runtime
+from flylab.layout.runtime_leaves import runtime_leaves
 
 SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
-
-
-def dtype_text(dtype: DType) -> str:
-    """The spelling of a number format in a Fly type: MLIR's, with `ui` for unsigned integers."""
-    return "u" + dtype.mlir if dtype.kind == UINT else dtype.mlir
-
-
-_DTYPE_OF_TEXT = {dtype_text(d): d for d in DTYPES.values()}
 
 
 def _align_text(align: int) -> str:
@@ -55,11 +48,11 @@ class Ptr:
 
 @dataclass(frozen=True)
 class MemRef:
-    """A view: a typed pointer and a static layout."""
+    """A view: a typed pointer and a layout. A ComposedLayout of a Swizzle changes the index, and leaves the pointer."""
 
     dtype: DType
     space: str
-    layout: Layout
+    layout: Layout | ComposedLayout
     align: int = 0
 
     NAME = "memref"
@@ -74,14 +67,17 @@ class MemRef:
 
     @property
     def is_runtime(self) -> bool:
-        """Whether an extent or a stride is known only on the device."""
-        return has_runtime((self.layout.shape, self.layout.stride))
+        """Whether an extent, a stride or the offset before a composed layout is known only on the device."""
+        layout = self.layout
+        if isinstance(layout, ComposedLayout):
+            return bool(runtime_leaves(layout))
+        return has_runtime((layout.shape, layout.stride))
 
-    def facts(self) -> Layout:
+    def facts(self) -> Any:
         """The layout, with RuntimeInts of its own for what is known only on the device."""
         return parse_layout(str(self.layout)) if self.is_runtime else self.layout
 
-    def with_layout(self, layout: Layout, align: int = 0) -> MemRef:
+    def with_layout(self, layout: Layout | ComposedLayout, align: int = 0) -> MemRef:
         """The same memory seen through another layout."""
         return MemRef(self.dtype, self.space, layout, align)
 
@@ -169,12 +165,15 @@ def parse(spelling: str) -> Ptr | MemRef | Algebra:
     fields = re.fullmatch(r"(\w+), (\w+)(?:, ((?!align<).+?))?(?:, align<(\d+)>)?", inside)
     if (
         not fields
-        or fields[1] not in _DTYPE_OF_TEXT
+        or fields[1] not in DTYPE_OF_TEXT
         or fields[2] not in SPACES
         or (name == MemRef.NAME) != bool(fields[3])
     ):
         raise CompileError(f"{spelling} is no type of the Fly dialect")
-    dtype, space, align = _DTYPE_OF_TEXT[fields[1]], fields[2], int(fields[4] or 0)
+    dtype, space, align = DTYPE_OF_TEXT[fields[1]], fields[2], int(fields[4] or 0)
     if name == Ptr.NAME:
         return Ptr(dtype, space, align)
-    return MemRef(dtype, space, Layout.parse(fields[3]), align)
+    layout = parse_layout(fields[3])
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise CompileError(f"{spelling} is no type of the Fly dialect")
+    return MemRef(dtype, space, layout, align)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.atoms import CopyAtom, CopyOp, copy_op
+from flylab.atoms import CopyAtom
+from flylab.atoms.copy import BUFFER, UNIVERSAL_COPY
 from flylab.dialect.types import MemRef
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import fly
@@ -15,60 +16,15 @@ from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor, elements
 from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.expr.views import make_layout
-from flylab.layout import Layout, coalesce, cosize, size
-
-
-def UniversalCopy(bit_size: int) -> CopyOp:
-    """A copy of 8, 16, 32, 64 or 128 bits by one thread, between any memory and registers."""
-    return _op("universal_copy", bit_size)
-
-
-def _op(family: str, bits: int) -> CopyOp:
-    return copy_op(family, bits)
-
-
-def UniversalCopy8b() -> CopyOp:
-    """A copy of 8 bits by one thread."""
-    return UniversalCopy(8)
-
-
-def UniversalCopy16b() -> CopyOp:
-    """A copy of 16 bits by one thread."""
-    return UniversalCopy(16)
-
-
-def UniversalCopy32b() -> CopyOp:
-    """A copy of 32 bits by one thread."""
-    return UniversalCopy(32)
-
-
-def UniversalCopy64b() -> CopyOp:
-    """A copy of 64 bits by one thread."""
-    return UniversalCopy(64)
-
-
-def UniversalCopy128b() -> CopyOp:
-    """A copy of 128 bits by one thread."""
-    return UniversalCopy(128)
-
-
-def make_copy_atom(copy_op_type: CopyOp, elem_type: Any) -> CopyAtom:
-    """The copy operation on elements of a number format: `make_copy_atom(fx.UniversalCopy(128), fx.Float32)`.
-
-    Raises `LayoutError` where the bits are no whole number of elements.
-    """
-    if not isinstance(copy_op_type, CopyOp):
-        raise TraceError(
-            f"make_copy_atom({copy_op_type!r}, ...): not a copy operation",
-            hint="give fx.UniversalCopy(bits) or fx.rocdl.BufferCopy(bits)",
-        )
-    return CopyAtom(copy_op_type, numeric_class(elem_type).dtype)
+from flylab.layout import ComposedLayout, Layout, coalesce, cosize, size
+from flylab.layout.consecutive import consecutive, first_mode
 
 
 def make_rmem_tensor(shape_or_layout: Any, dtype: Any) -> Tensor:
     """A tensor in this thread's registers, not initialised. A shape is laid out compactly, first mode fastest."""
     require_kernel("make_rmem_tensor")
-    layout = shape_or_layout if isinstance(shape_or_layout, (Layout, LayoutValue)) else make_layout(shape_or_layout)
+    kinds = (Layout, ComposedLayout, LayoutValue)
+    layout = shape_or_layout if isinstance(shape_or_layout, kinds) else make_layout(shape_or_layout)
     if isinstance(layout, LayoutValue):
         raise TraceError(f"make_rmem_tensor({layout}): registers need extents and strides that are known while tracing",
                          hint="give a tile of known extents: fx.make_rmem_tensor((4, 8), dtype)")
@@ -130,6 +86,8 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> 
             f"fx.copy({copy_atom!r}, ...): not a copy atom",
             hint="make one: fx.make_copy_atom(fx.UniversalCopy(128), fx.Float32)",
         )
+    if copy_atom.op.family not in (UNIVERSAL_COPY, BUFFER):
+        raise NotSupportedError(f"fx.copy with {copy_atom}: this version of flylab does not lower it yet")
     names = [name_of(_tensor(t, "fx.copy"), which) for t, which in ((src, "the source"), (dst, "the destination"))]
     for tensor, name in zip((src, dst), names, strict=True):
         _check_side(copy_atom, tensor, name)
@@ -149,18 +107,13 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> 
     fly("copy", [src.value, dst.value], atom=copy_atom)
 
 
-def first_mode(layout: Layout) -> Layout:
-    """The mode that one atom copies: the first of several, or the whole layout."""
-    return layout[0] if isinstance(layout.shape, tuple) and layout.shape else layout
-
-
 def _check_side(atom: CopyAtom, tensor: Tensor, name: str) -> None:
     if tensor.spec.dtype != atom.dtype:
         raise TraceError(
             f"{name} holds {tensor.spec.dtype}, the atom copies {atom.dtype}",
             hint=f"make the atom for fx.{tensor.spec.dtype}, or convert the data in registers",
         )
-    if tensor.space not in atom.op.spaces and tensor.space != "register":
+    if not any(tensor.space in spaces for spaces in atom.op.row.moves):
         raise TraceError(
             f"{name} is in {tensor.space} memory, which {atom.op} does not reach",
             hint="make it a buffer tensor: fx.rocdl.make_buffer_tensor(tensor)",
@@ -173,12 +126,22 @@ def _check_side(atom: CopyAtom, tensor: Tensor, name: str) -> None:
             f"{atom.num_values}",
             hint=f"use an atom of {size(values) * atom.dtype.bits} bits, or divide the tensor by {atom.num_values}",
         )
-    run = coalesce(values)
-    fastest = run if not isinstance(run.shape, tuple) else run[0]
-    consecutive = size(fastest) if fastest.stride == 1 else 1
-    if atom.num_values > 1 and consecutive % atom.num_values:
-        raise TraceError(
-            f"{name} {tensor.spec.layout}: the atom moves {atom.num_values} consecutive elements, and here only "
-            f"{consecutive} are (the stride of its first mode is {fastest.stride})",
-            hint=f"use an atom of {consecutive * atom.dtype.bits} bits, or a layout whose first mode has stride 1",
-        )
+    _check_together(atom, tensor.spec.layout, name)
+
+
+def _check_together(atom: CopyAtom, layout: Any, name: str) -> None:
+    """Refuse an atom of elements that are not one after the other in memory."""
+    together = consecutive(layout, atom.num_values)
+    if atom.num_values == 1 or together % atom.num_values == 0:
+        return
+    swizzled = isinstance(layout, ComposedLayout)
+    fastest = first_mode(layout.inner if swizzled else layout)
+    why = f"the stride of its first mode is {coalesce(fastest).stride}"
+    hint = "a layout whose first mode has stride 1"
+    if swizzled:
+        why += f"; the swizzle keeps {1 << layout.outer.base} together, where they begin at a multiple of as many"
+        hint = "a swizzle of a larger base; fx.assume(i, div=n) tells what is known of a coordinate"
+    raise TraceError(
+        f"{name} {layout}: the atom moves {atom.num_values} consecutive elements, and here only {together} are ({why})",
+        hint=f"use an atom of {together * atom.dtype.bits} bits, or {hint}",
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from flylab.atoms import MmaAtom
@@ -18,12 +19,12 @@ SHAPES = "(V, M, N) of D and C, (V, M, K) of A, (V, N, K) of B"
 
 @dataclass(frozen=True)
 class Fragment:
-    """A tensor in registers as one of the matrices: its letter, the user's name for it, and its modes."""
+    """A tensor in registers as one of the matrices: its letter, the user's name for it, and its layout."""
 
     letter: str
     name: str
     tensor: Tensor
-    modes: tuple[Layout, ...]
+    layout: Layout
     values: int
 
     @classmethod
@@ -41,13 +42,16 @@ class Fragment:
             raise TraceError(f"{what}: {name} holds {tensor.spec.dtype}, and {letter} of {atom.op} is {wanted}",
                              hint=f"make the fragment of fx.{wanted}, or take an atom for fx.{tensor.spec.dtype}")
         layout = tensor.spec.layout
-        modes = tuple(layout) if isinstance(layout.shape, tuple) else (layout,)
-        return cls(letter, name, tensor, modes, atom.num_values(letter if letter in "AB" else "C"))
+        if not isinstance(layout, Layout):
+            raise TraceError(f"{what}: {name} is seen through {layout}, and registers are not swizzled",
+                             hint="give a fragment with a plain layout")
+        return cls(letter, name, tensor, layout, atom.num_values(letter if letter in "AB" else "C"))
 
-    @property
-    def layout(self) -> Layout:
-        """Its layout."""
-        return self.tensor.spec.layout
+    @cached_property
+    def modes(self) -> tuple[Layout, ...]:
+        """The modes of its layout."""
+        shape = self.layout.shape
+        return tuple(self.layout[i] for i in range(len(shape))) if isinstance(shape, tuple) else (self.layout,)
 
     @property
     def is_single(self) -> bool:
@@ -63,7 +67,7 @@ class Fragment:
         if layout == self.layout:
             return self
         view = make_view(get_iter(self.tensor), layout)
-        return Fragment(self.letter, self.name, view, tuple(layout), self.values)
+        return Fragment(self.letter, self.name, view, layout, self.values)
 
 
 def multiplied(what: str, atom: MmaAtom, fragments: list[Fragment], single: bool) -> list[Tensor]:

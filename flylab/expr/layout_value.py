@@ -39,6 +39,11 @@ class LayoutValue(Owned):
         return leaves_of(self.value, self.form.value())
 
     @property
+    def is_composed(self) -> bool:
+        """Whether it is a ComposedLayout."""
+        return self.form.NAME == "composed_layout"
+
+    @property
     def shape(self) -> Any:
         """The shape, its runtime extents as numbers of the device."""
         return _applied("get_shape", self)

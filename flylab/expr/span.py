@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.layout import Layout, get_leaves
+from flylab.layout import ComposedLayout, get_leaves
 from flylab.layout.decisions import last
 from flylab.layout.runtime_int import RuntimeInt
 
@@ -50,12 +50,18 @@ class Span:
     __radd__ = __add__
 
 
-def extent(layout: Layout) -> Span:
-    """The span of a layout's offsets.
+def extent(layout: Any) -> Span:
+    """The span of a layout's offsets; of a composed one through its swizzle.
 
+    >>> from flylab.layout import Layout, Swizzle
     >>> extent(Layout((4, 8), (1, -4)))
     Span(low=-28, high=3, fits=True)
+    >>> extent(ComposedLayout(Swizzle(1, 0, 2), 8, Layout(8, 1)))
+    Span(low=0, high=15, fits=True)
     """
+    if isinstance(layout, ComposedLayout):
+        inside = Span.of(layout.offset) + extent(layout.inner)
+        return inside if layout.outer is None else Span.of(layout.outer(RuntimeInt(inside.low, inside.high)))
     total = Span(0, 0)
     for size, stride in zip(get_leaves(layout.shape), get_leaves(layout.stride), strict=True):
         if size != 0:

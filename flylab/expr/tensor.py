@@ -15,7 +15,7 @@ from flylab.expr.operators import refuse
 from flylab.expr.span import LEAST, MOST, Span, extent
 from flylab.expr.state import Owned, current_kernel, require_kernel
 from flylab.expr.vector import MAX_VECTOR, Vector
-from flylab.layout import Layout, size
+from flylab.layout import ComposedLayout, Layout, size
 
 
 class Pointer(Owned):
@@ -88,7 +88,8 @@ class Tensor(Owned):
 
     @property
     def layout(self) -> Any:
-        """Coordinates to element offsets: a Layout, or a LayoutValue where a part is known only on the device."""
+        """Coordinates to element offsets: a Layout or ComposedLayout; a LayoutValue where a part is known only on the
+        device."""
         if not self.spec.is_runtime:
             return self.spec.layout
         return LayoutValue(fly("get_layout", [self.value], [Algebra.of(self.spec.layout)]))
@@ -100,8 +101,9 @@ class Tensor(Owned):
 
     @property
     def stride(self) -> Any:
-        """The (nested) strides in elements."""
-        return _as_tuple(self.layout.stride)
+        """The (nested) strides in elements, of a composed layout those of its inner layout."""
+        layout = self.layout
+        return _as_tuple(layout.inner.stride if isinstance(layout, ComposedLayout) else layout.stride)
 
     @property
     def space(self) -> str:
@@ -166,7 +168,7 @@ class Tensor(Owned):
         return part
 
 
-def moved_reach(before: Span, offset: Span, layout: Layout, spec: Ptr | MemRef, name: str = "the buffer") -> Span:
+def moved_reach(before: Span, offset: Span, layout: Any, spec: Ptr | MemRef, name: str = "the buffer") -> Span:
     """The reach of a buffer's pointer moved by `offset` elements; it fits where all of `layout` there has an offset of
     32 unsigned bits in bytes.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flylab import layout as rules
 from flylab.dialect.types import MemRef, Ptr
-from flylab.errors import LayoutError, NotSupportedError, TraceError, Undecided
+from flylab.errors import LayoutError, TraceError, Undecided
 from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbers, operand, traced
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
@@ -15,7 +15,7 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval
 from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
-from flylab.layout import Layout, size, text
+from flylab.layout import ComposedLayout, Layout, Swizzle, size, text
 from flylab.layout.layout import has_basis
 
 
@@ -51,8 +51,8 @@ def slice_view(source: Any, coord: Any) -> Any:
     """Fix the modes of a layout or tensor that `coord` gives a number for, keep those where it holds None. `fx.slice`.
 
     `coord` is congruent with the top of the layout's shape: `fx.slice(tA, (None, bid))` is tile `bid`. A layout loses
-    the offset, a tensor keeps it in its pointer. Numbers may be known or runtime. Raises `LayoutError` where `coord`
-    does not fit the layout.
+    the offset, a tensor keeps it in its pointer; in a composed layout it is added inside of the swizzle. Numbers may be
+    known or runtime. Raises `LayoutError` where `coord` does not fit the layout.
     """
     if not isinstance(source, Tensor):
         return _slice(source, coord)
@@ -62,7 +62,10 @@ def slice_view(source: Any, coord: Any) -> Any:
         coord = coord[0]  # a tensor of rank 1 has the shape (n,)
     call = Arguments((coord,))
     try:
-        rest, moved = rules.slice_and_offset(layout, call.facts[0])
+        if isinstance(layout, ComposedLayout):
+            rest, moved = rules.slice(layout, call.facts[0]), 0
+        else:
+            rest, moved = rules.slice_and_offset(layout, call.facts[0])
     except Undecided:
         raise
     except LayoutError:
@@ -74,6 +77,8 @@ def slice_view(source: Any, coord: Any) -> Any:
     if source.space != "buffer":  # a buffer's descriptor bounds it: reads outside give 0
         _check_bounds(source, coord, layout.shape)
     reach = None
+    if isinstance(layout, ComposedLayout):
+        return _slice_inside(source, call, rest)
     if source.reach is not None:
         offset = Span.of(moved)
         reach = moved_reach(source.reach, offset, rest, source.spec, name_of(source, "the buffer tensor"))
@@ -84,6 +89,21 @@ def slice_view(source: Any, coord: Any) -> Any:
             call = Arguments((map_numbers(CLASSES["Int64"], coord),))
     part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest)])
     return Tensor(part, reach)
+
+
+def _slice_inside(source: Tensor, call: Arguments, rest: ComposedLayout) -> Tensor:
+    """The slice of a view whose pointer stays, as what the slice adds goes through the swizzle."""
+    spec, view = source.spec, source
+    if source.reach is not None:
+        reach = moved_reach(source.reach, Span(0, 0), rest, spec, name_of(source, "the buffer tensor"))
+        if not reach.fits:
+            view = make_view(_of_64_bits(get_iter(source)), source.layout)
+    return Tensor(fly("slice", [view.value, *call.operands()], [spec.with_layout(rest, spec.align)]), view.reach)
+
+
+def _of_64_bits(pointer: Pointer) -> Pointer:
+    """A buffer pointer whose offset is computed with 64 bits, so that what is outside of the buffer stays so."""
+    return pointer + CLASSES["Int64"](0)
 
 
 def _coordinate(coord: Any) -> Any:
@@ -119,6 +139,9 @@ def _check_bounds(source: Tensor, coord: Any, shape: Any) -> None:
         )
 
 
+make_composed_layout = traced(rules.make_composed_layout)
+composed_get_inner = traced(rules.composed_get_inner)
+composed_get_offset = traced(rules.composed_get_offset)
 _make_layout = traced(rules.make_layout)
 _append = traced(rules.append)
 _coordinate_tensor = traced(rules.make_view)
@@ -176,20 +199,28 @@ def make_view(iterator: Any, layout: Any) -> Any:
     if isinstance(layout, (int, tuple, Numeric)):
         layout = make_layout(layout)
     facts = layout.form.value() if isinstance(layout, LayoutValue) else layout
-    if not isinstance(facts, Layout):
-        raise NotSupportedError(
-            f"make_view with {layout} (a {type(facts).__name__}): this version of flylab has plain layouts in memory",
-            hint="use fx.make_layout(shape, stride)",
-        )
-    if has_basis(facts.stride):
-        raise TraceError(f"make_view of a pointer with {layout}, which gives coordinates, and not places in memory",
-                         hint="a coordinate tensor begins at a coordinate: fx.make_view((0, 0), layout)")
+    if isinstance(facts, ComposedLayout) and facts.outer is None and not facts.is_coordinate_tensor:
+        return make_view(iterator + composed_get_offset(layout), composed_get_inner(layout))
+    _check_places(layout, facts)
     spec = iterator.spec
     if iterator.reach is not None and not moved_reach(iterator.reach, Span(0, 0), facts, spec).fits:
-        iterator = iterator + CLASSES["Int64"](0)
+        iterator = _of_64_bits(iterator)
     operands = [iterator.value, operand(layout, facts)] if isinstance(layout, LayoutValue) else [iterator.value]
     view: Any = fly("make_view", operands, [MemRef(spec.dtype, spec.space, facts, spec.align)])
     return Tensor(view, iterator.reach)
+
+
+def _check_places(layout: Any, facts: Any) -> None:
+    """Refuse a layout that gives no places in memory."""
+    if isinstance(facts, ComposedLayout) and facts.outer is not None and not isinstance(facts.outer, Swizzle):
+        raise TraceError(f"make_view of a pointer with {layout}: before the layout of a view stands a swizzle, and not "
+                         "another layout", hint="compose the two first: fx.composition(outer, inner)")
+    if not isinstance(facts, (Layout, ComposedLayout)):
+        raise TraceError(f"make_view with {layout}, a {type(facts).__name__}",
+                         hint="give fx.make_layout(shape, stride), or fx.make_composed_layout(swizzle, layout)")
+    if has_basis(facts.inner.stride if isinstance(facts, ComposedLayout) else facts.stride):
+        raise TraceError(f"make_view of a pointer with {layout}, which gives coordinates, and not places in memory",
+                         hint="a coordinate tensor begins at a coordinate: fx.make_view((0, 0), layout)")
 
 
 def add_offset(pointer: Pointer, offset: Any) -> Pointer:

@@ -74,6 +74,16 @@ class Swizzle:
         """
         return ((1 << self.bits) - 1) << (self.base + max(self.shift, 0))
 
+    @property
+    def reach(self) -> int:
+        """All bits that are read or changed lie below this: a multiple of it passes through, swizzle(x + m) being
+        swizzle(x) + m.
+
+        >>> Swizzle(3, 3, 3).reach, Swizzle(3, 3, 3)(8 + 512) == Swizzle(3, 3, 3)(8) + 512
+        (512, True)
+        """
+        return 1 << self.base + self.bits + abs(self.shift) if self.bits else 1
+
     def __call__(self, index: Any) -> Any:
         """The index with its bits exclusive-ored; ints, numpy arrays and runtime values with `&`, `^`, `<<`, `>>`."""
         if type(index) is not int:

@@ -34,7 +34,7 @@ class _Fragment:
     def __init__(self, lowering: Any, builder: Builder, view: Any):
         self.lowering, self.builder = lowering, builder
         layout = lowering.bound(builder, view)
-        modes = [*layout] if isinstance(layout.shape, tuple) else [layout]
+        modes = [layout[i] for i in range(len(layout.shape))] if isinstance(layout.shape, tuple) else [layout]
         self.values, *self.sides = (modes + [Layout(1, 0)] * 2)[:3]
         self.extents = [size(side) for side in self.sides]
         self.pointer = lowering.pointer[view]

@@ -19,7 +19,8 @@ from flylab.atoms import CopyAtom
 from flylab.dialect.operations import ALGEBRA, attribute
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import CompileError, LayoutError
-from flylab.layout import Layout, cosize, size, slice_and_offset
+from flylab.layout import ComposedLayout, Layout, cosize, size, slice_and_offset
+from flylab.layout.consecutive import runs
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
@@ -131,7 +132,7 @@ def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    """A divide of a layout, or of a view, whose pointer stays: a known layout stands in its type."""
+    """What leaves the pointer: a divide, or a slice inside of a swizzle. A known layout stands in its type."""
     view, result = op.operands[0], op.results[0]
     pointer = lowering.pointer.get(view)
     if pointer is not None:
@@ -190,6 +191,9 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
     if view not in lowering.pointer:
         _algebra(lowering, op, builder)
         return
+    if isinstance(of_mlir(view.type).layout, ComposedLayout):
+        _divide(lowering, op, builder)
+        return
     rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
     lowering.record(op.results[0], rest)
     lowering.pointer[op.results[0]] = lowering.moved(builder, lowering.pointer[view], offset)
@@ -214,19 +218,9 @@ def _copy(lowering: _Lowering, op: Any, builder: Builder) -> None:
         builder.fly("copy_atom_call", pointers, [], atom=atom)
 
 
-def _runs(layout: Layout) -> list[tuple[Any, int]]:
+def _runs(layout: Any) -> list[tuple[Any, int]]:
     """The offsets of a layout, in the order of its coordinates, as (start, count) of consecutive runs."""
-    # In place of runtime strides, steps so far apart that nothing of one meets the other.
-    places = {id(leaf): 1 << 80 * i for i, leaf in enumerate(runtime_leaves(layout), start=1)}
-    known = map_runtime(lambda leaf: places[id(leaf)], layout)
-    runs: list[list[int]] = []
-    for i in range(size(layout)):
-        offset = known(i)
-        if runs and offset == runs[-1][1] + runs[-1][2]:
-            runs[-1][2] += 1
-        else:
-            runs.append([i, offset, 1])
-    return [(layout(i), length) for i, _, length in runs]
+    return [(layout(first), count) for first, count in runs(layout)]
 
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {

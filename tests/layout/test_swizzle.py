@@ -30,7 +30,7 @@ def swizzles(draw: Any) -> Swizzle:
     return Swizzle(bits, draw(st.integers(0, 3)), draw(st.sampled_from([shift, -shift])))
 
 
-def _bit_by_bit(swizzle: Swizzle, index: int) -> int:
+def bit_by_bit(swizzle: Swizzle, index: int) -> int:
     """Each bit at base + i (or above it, for a negative shift) flips when its partner |shift| away is set."""
     result = index
     for i in range(swizzle.bits):
@@ -45,7 +45,7 @@ def _bit_by_bit(swizzle: Swizzle, index: int) -> int:
 def test_a_swizzle_flips_the_bits_it_says_and_is_its_own_inverse(swizzle: Swizzle) -> None:
     indices = np.arange(2048)
     mapped = [swizzle(i) for i in range(2048)]
-    assert mapped == [_bit_by_bit(swizzle, i) for i in range(2048)] == swizzle(indices).tolist()
+    assert mapped == [bit_by_bit(swizzle, i) for i in range(2048)] == swizzle(indices).tolist()
     assert [swizzle(i) for i in mapped] == list(range(2048))
     assert parse(str(swizzle)) == swizzle == eval(repr(swizzle))
     assert Swizzle.get(swizzle.bits, swizzle.base, swizzle.shift) == swizzle
@@ -54,7 +54,7 @@ def test_a_swizzle_flips_the_bits_it_says_and_is_its_own_inverse(swizzle: Swizzl
 @given(swizzles(), st.integers(0, 40), brute.layouts())
 def test_a_composed_layout_maps_the_offset_sum(swizzle: Swizzle, offset: int, inner: Layout) -> None:
     whole = make_composed_layout(swizzle, offset, inner)
-    expected = [_bit_by_bit(swizzle, offset + i) for i in brute.table(inner)]
+    expected = [bit_by_bit(swizzle, offset + i) for i in brute.table(inner)]
     assert [whole(coord) for coord in brute.coords(inner.shape)] == expected == whole.offsets().tolist()
     assert size(whole) == size(inner) and cosize(whole) == max(expected) + 1
     assert parse(str(whole)) == whole == eval(repr(whole))

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.compiler.users import PLAIN, exact, is_users
-from flylab.dialect.types import dtype_text, to_mlir
-from flylab.dtypes import BOOL, DTYPES
+from flylab.dialect.types import to_mlir
+from flylab.dtypes import BOOL, DTYPES, dtype_text
 from flylab.errors import TraceError
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.layout_value import LayoutValue
@@ -26,8 +26,15 @@ from flylab.expr.storage import Peeked, Storage
 from flylab.expr.struct_layout import name_of_kind
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
-from flylab.expr.views import get_iter, make_layout, make_view
-from flylab.layout import Layout
+from flylab.expr.views import (
+    composed_get_inner,
+    composed_get_offset,
+    get_iter,
+    make_composed_layout,
+    make_layout,
+    make_view,
+)
+from flylab.layout import ComposedLayout, Layout, Swizzle
 from flylab.layout.layout import has_basis
 
 ANYWHERE = Span(LEAST, MOST, False)
@@ -40,6 +47,10 @@ HEAP_TYPE = 1 << 9
 
 HEAP_TYPE = 1 << 9
 """The flag of a class that a `class` statement made."""
+
+
+COMPOSED = "a composed layout"
+"""The form of its tree, beside its outer part."""
 
 
 class _Nothing:
@@ -111,6 +122,8 @@ def _apart(value: Any) -> Leaf | Tree:
         return _tensor(value)
     if isinstance(value, (Storage, Peeked)):
         return _place(value)
+    if isinstance(value, ComposedLayout) or isinstance(value, LayoutValue) and value.is_composed:
+        return _composed(value)
     if isinstance(value, LayoutValue) or (kind is Layout and not has_basis(value.stride)):
         modes = (apart(value.shape), apart(value.stride))
         return Tree("layout", (".shape", ".stride"), modes, lambda v: make_layout(*v), f"a layout {value}")
@@ -143,6 +156,27 @@ def _tensor(value: Tensor) -> Leaf | Tree:
     parts = (Leaf(get_iter(value)), apart(value.layout))
     return Tree(("tensor", value.spec.dtype, value.space, value.spec.align), (" (its pointer)", ".layout"), parts,
                 lambda v: make_view(*v), f"a tensor {value.spec}")
+
+
+def _composed(value: Any) -> Leaf | Tree:
+    """A swizzled layout: its offset, as steps that the swizzle keeps together and a rest, so that a loop which moves it
+    by whole steps leaves its alignment known; and its inner layout."""
+    outer = (value.form.value() if isinstance(value, LayoutValue) else value).outer
+    if not isinstance(outer, Swizzle):
+        return Leaf(value)
+    offset, inner = composed_get_offset(value), composed_get_inner(value)
+    step = 1 << min(outer.base, 16)
+    steps, rest = 0, offset
+    if isinstance(offset, int):
+        steps, rest = divmod(offset, step)
+    elif divisor_of(offset) % step == 0:
+        steps, rest = offset // step, 0
+
+    def build(v: list[Any]) -> Any:
+        return make_composed_layout(outer, v[0] * step + v[1], v[2])
+
+    keys = (" (its offset)", " (its offset)", ".inner")
+    return Tree((COMPOSED, outer), keys, (Leaf(steps), Leaf(rest), apart(inner)), build, f"a layout {value}")
 
 
 def _place(value: Storage | Peeked) -> Tree:
@@ -222,7 +256,7 @@ def same(a: Any, b: Any) -> bool:
         given = [(f.__defaults__, *(f.__kwdefaults__ or {}).values()) for f in (a, b)]
         cells = [tuple(map(id, f.__closure__ or ())) for f in (a, b)]
         return a.__code__ is b.__code__ and cells[0] == cells[1] and same(*given)
-    return bool(a == b) if type(a) is Layout else False
+    return bool(a == b) if isinstance(a, (Layout, ComposedLayout)) else False
 
 
 def describe(value: Any) -> str:
@@ -312,6 +346,10 @@ def widen(tree: Leaf | Tree, old: Collection[int] = ()) -> Joined:
             return fixed(tree.value)
         if tree.form == "layout":
             return fixed_tree(tree)
+        if isinstance(tree.form, tuple) and tree.form[0] is COMPOSED:
+            steps, rest, inner = tree.parts
+            moved = fixed(rest.value) if isinstance(rest.value, int) else widen(rest)
+            return _together(tree, [widen(steps), moved, widen(inner)])
         return _together(tree, [widen(part, old) for part in tree.parts], tree.value)
     kind = kind_of(tree.value)
     return fixed(tree.value) if kind is None else _slot(Slot(kind))
