@@ -72,7 +72,8 @@ OPERATIONS = {
         Operation("int_swizzle", ("index",), ("swizzled",), ("swizzle",), meaning="an index through a swizzle"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
         Operation("recast_iter", ("iterator",), ("recast",), meaning="the same address as a pointer to another format"),
-        Operation("ptrtoint", ("iterator",), ("address",), meaning="the address of a pointer into global memory"),
+        Operation("ptrtoint", ("iterator",), ("address",), meaning="the address of a global pointer, or one of LDS"),
+        Operation("inttoptr", ("address",), ("iterator",), meaning="the typed pointer at an address: ptrtoint back"),
         Operation(
             "make_buffer_ptr",
             ("iterator", "num_records*"),

@@ -13,7 +13,7 @@ from flylab.expr.numeric import CLASSES, compare, numeric_class
 from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer
 
-_ADDRESSES = {"global": "Int64", "shared": "Int32"}
+ADDRESSES = {"global": "Int64", "shared": "Int32"}
 """The format of an address in the memory spaces whose pointers have one."""
 
 
@@ -49,7 +49,7 @@ def aligned(pointer: Pointer, align: int, kind: Any, holds: str = "") -> Pointer
     needed = max(align, dtype.bits // 8)
     if spec.known_align < needed:
         text = f"{name} ({spec}) is no multiple of {needed} bytes, as the address of {holds or dtype} must be"
-        if spec.space not in _ADDRESSES:
+        if spec.space not in ADDRESSES:
             raise TraceError(text.replace(" is no", " is not known to be a"),
                              hint="recast before: the tensor's pointer, of which the buffer is made")
         device_check(compare("==", ptrtoint(pointer) & (needed - 1), 0), text,
@@ -77,11 +77,13 @@ def ptrtoint(ptr: Pointer) -> Any:
     In a kernel that asks for one in LDS, the fields of a struct there lie at their offsets.
     """
     _require_pointer(ptr, "ptrtoint")
-    if ptr.spec.space not in _ADDRESSES:
+    if ptr.spec.space not in ADDRESSES:
         raise TraceError(f"ptrtoint of a pointer into {ptr.spec.space} memory, which has no such address",
                          hint="take that of the tensor itself")
-    kind = CLASSES[_ADDRESSES[ptr.spec.space]]
-    return kind(fly("ptrtoint", [ptr.value], [mlir_type(kind.dtype)]))
+    kind = CLASSES[ADDRESSES[ptr.spec.space]]
+    address = kind(fly("ptrtoint", [ptr.value], [mlir_type(kind.dtype)]))
+    address.divisor = ptr.spec.known_align
+    return address
 
 
 def _require_pointer(value: Any, use: str) -> None:

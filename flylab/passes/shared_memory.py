@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.dialect.operations import attribute
-from flylab.dialect.types import of_mlir
-from flylab.passes.crossing_pointers import POINTERS
+from flylab.dialect.types import POINTERS, of_mlir
 from flylab.passes.rewriter import Builder, function_of, parse_type
 
 SPACE = "shared"
