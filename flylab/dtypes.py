@@ -153,6 +153,18 @@ DTYPES = {
 }
 
 
+def dtype_text(dtype: DType) -> str:
+    """The spelling of a number format in a Fly type: MLIR's, with `ui` for unsigned integers.
+
+    >>> dtype_text(DTYPES["Uint8"])
+    'ui8'
+    """
+    return "u" + dtype.mlir if dtype.kind == UINT else dtype.mlir
+
+
+DTYPE_OF_TEXT = {dtype_text(d): d for d in DTYPES.values()}
+
+
 def of_numpy(numpy_dtype: Any) -> DType:
     """The format of a numpy (or ml_dtypes) dtype.
 

@@ -1,8 +1,8 @@
 """Atoms: the smallest copies and matrix products that the hardware does, as checked data."""
 
-from flylab.atoms.copy import COPY_OPS, CopyAtom, CopyOp, copy_op
+from flylab.atoms.copy import CopyAtom, CopyOp, atomic_op, copy_op
 from flylab.atoms.mma import MFMA, SCALED, SPARSE, STATE, UNIVERSAL, MmaAtom, MmaOp
 from flylab.atoms.mma_table import mma_atom, mma_op
 
-__all__ = ["COPY_OPS", "MFMA", "SCALED", "SPARSE", "STATE", "UNIVERSAL", "CopyAtom", "CopyOp", "MmaAtom", "MmaOp",
-           "copy_op", "mma_atom", "mma_op"]
+__all__ = ["MFMA", "SCALED", "SPARSE", "STATE", "UNIVERSAL", "CopyAtom", "CopyOp", "MmaAtom", "MmaOp",
+           "atomic_op", "copy_op", "mma_atom", "mma_op"]

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dtypes import DTYPES, UINT, DType
+from flylab.dtypes import DTYPE_OF_TEXT, DType, dtype_text
 from flylab.errors import CompileError
 from flylab.layout import ComposedLayout, Layout, Swizzle, text, tile_text
 from flylab.layout import parse as parse_layout
@@ -21,14 +21,8 @@ from flylab.layout.runtime_leaves import runtime_leaves
 
 SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
-
-
-def dtype_text(dtype: DType) -> str:
-    """The spelling of a number format in a Fly type: MLIR's, with `ui` for unsigned integers."""
-    return "u" + dtype.mlir if dtype.kind == UINT else dtype.mlir
-
-
-_DTYPE_OF_TEXT = {dtype_text(d): d for d in DTYPES.values()}
+POINTERS = {"global": "!llvm.ptr<1>", "shared": "!llvm.ptr<3>"}
+"""What a pointer into a memory space is in LLVM; AMDGPU's address spaces 1 and 3."""
 
 
 def _align_text(align: int) -> str:
@@ -173,12 +167,12 @@ def parse(spelling: str) -> Ptr | MemRef | Algebra:
     fields = re.fullmatch(r"(\w+), (\w+)(?:, ((?!align<).+?))?(?:, align<(\d+)>)?", inside)
     if (
         not fields
-        or fields[1] not in _DTYPE_OF_TEXT
+        or fields[1] not in DTYPE_OF_TEXT
         or fields[2] not in SPACES
         or (name == MemRef.NAME) != bool(fields[3])
     ):
         raise CompileError(f"{spelling} is no type of the Fly dialect")
-    dtype, space, align = _DTYPE_OF_TEXT[fields[1]], fields[2], int(fields[4] or 0)
+    dtype, space, align = DTYPE_OF_TEXT[fields[1]], fields[2], int(fields[4] or 0)
     if name == Ptr.NAME:
         return Ptr(dtype, space, align)
     layout = parse_layout(fields[3])

@@ -23,7 +23,7 @@ LANES = {
 """How many elements the named vectors of a format of so many bits have. Source: the published list of names."""
 
 
-class _Alias(type):
+class NamedVector(type):
     """The type of `fx.Float32x4`: calling it types a vector, and `isinstance` asks for the format and the count."""
 
     dtype: type[Numeric]
@@ -65,11 +65,11 @@ def VectorAlias(alias_dtype: Any, lanes: int) -> Any:
     made = ALIASES.get(name)
     if made is None:
         members = {"dtype": kind, "lanes": lanes, "__doc__": f"A vector of {lanes} {kind.__name__}s."}
-        made = ALIASES[name] = _Alias(name, (), members)
+        made = ALIASES[name] = NamedVector(name, (), members)
     return made
 
 
-ALIASES: dict[str, _Alias] = {}
+ALIASES: dict[str, NamedVector] = {}
 """The named vectors by their names."""
 
 

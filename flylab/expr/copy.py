@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.atoms import CopyAtom, CopyOp, copy_op
+from flylab.atoms import CopyAtom
+from flylab.atoms.copy import BUFFER, UNIVERSAL_COPY
 from flylab.dialect.types import MemRef
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.emit import fly
@@ -17,53 +18,6 @@ from flylab.expr.vector import MAX_VECTOR, Vector
 from flylab.expr.views import make_layout
 from flylab.layout import ComposedLayout, Layout, coalesce, cosize, size
 from flylab.layout.consecutive import consecutive, first_mode
-
-
-def UniversalCopy(bit_size: int) -> CopyOp:
-    """A copy of 8, 16, 32, 64 or 128 bits by one thread, between any memory and registers."""
-    return _op("universal_copy", bit_size)
-
-
-def _op(family: str, bits: int) -> CopyOp:
-    return copy_op(family, bits)
-
-
-def UniversalCopy8b() -> CopyOp:
-    """A copy of 8 bits by one thread."""
-    return UniversalCopy(8)
-
-
-def UniversalCopy16b() -> CopyOp:
-    """A copy of 16 bits by one thread."""
-    return UniversalCopy(16)
-
-
-def UniversalCopy32b() -> CopyOp:
-    """A copy of 32 bits by one thread."""
-    return UniversalCopy(32)
-
-
-def UniversalCopy64b() -> CopyOp:
-    """A copy of 64 bits by one thread."""
-    return UniversalCopy(64)
-
-
-def UniversalCopy128b() -> CopyOp:
-    """A copy of 128 bits by one thread."""
-    return UniversalCopy(128)
-
-
-def make_copy_atom(copy_op_type: CopyOp, elem_type: Any) -> CopyAtom:
-    """The copy operation on elements of a number format: `make_copy_atom(fx.UniversalCopy(128), fx.Float32)`.
-
-    Raises `LayoutError` where the bits are no whole number of elements.
-    """
-    if not isinstance(copy_op_type, CopyOp):
-        raise TraceError(
-            f"make_copy_atom({copy_op_type!r}, ...): not a copy operation",
-            hint="give fx.UniversalCopy(bits) or fx.rocdl.BufferCopy(bits)",
-        )
-    return CopyAtom(copy_op_type, numeric_class(elem_type).dtype)
 
 
 def make_rmem_tensor(shape_or_layout: Any, dtype: Any) -> Tensor:
@@ -132,6 +86,8 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> 
             f"fx.copy({copy_atom!r}, ...): not a copy atom",
             hint="make one: fx.make_copy_atom(fx.UniversalCopy(128), fx.Float32)",
         )
+    if copy_atom.op.family not in (UNIVERSAL_COPY, BUFFER):
+        raise NotSupportedError(f"fx.copy with {copy_atom}: this version of flylab does not lower it yet")
     names = [name_of(_tensor(t, "fx.copy"), which) for t, which in ((src, "the source"), (dst, "the destination"))]
     for tensor, name in zip((src, dst), names, strict=True):
         _check_side(copy_atom, tensor, name)
@@ -157,7 +113,7 @@ def _check_side(atom: CopyAtom, tensor: Tensor, name: str) -> None:
             f"{name} holds {tensor.spec.dtype}, the atom copies {atom.dtype}",
             hint=f"make the atom for fx.{tensor.spec.dtype}, or convert the data in registers",
         )
-    if tensor.space not in atom.op.spaces and tensor.space != "register":
+    if not any(tensor.space in spaces for spaces in atom.op.row.moves):
         raise TraceError(
             f"{name} is in {tensor.space} memory, which {atom.op} does not reach",
             hint="make it a buffer tensor: fx.rocdl.make_buffer_tensor(tensor)",

@@ -18,6 +18,8 @@ class AtomicOp(enum.Enum):
     Or = 4
     Inc = 5
     Dec = 6
+    Sub = 7
+    Xor = 8
 
 
 class AtomicOrdering(enum.Enum):
@@ -32,7 +34,7 @@ class AtomicOrdering(enum.Enum):
     SeqCst = "seq_cst"
 
 
-class SyncScope(str, enum.Enum):
+class SyncScope(enum.StrEnum):
     """Whose atomic operations on the same place one is atomic with: those of every device, of the chip (an agent), of
     the block, the wave, or the thread.
 
@@ -50,6 +52,13 @@ class SyncScope(str, enum.Enum):
     WorkgroupOneAs = "workgroup-one-as"
     WavefrontOneAs = "wavefront-one-as"
     SingleThreadOneAs = "singlethread-one-as"
+
+
+class CachePolicy(enum.IntEnum):
+    """A cache modifier by name: 0, the chip's own policy, or bit 0 (sc0)."""
+
+    CacheGlobal = 0
+    CacheAlways = 1
 
 
 class AddressSpace(enum.Enum):

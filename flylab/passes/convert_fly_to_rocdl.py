@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from flylab.atoms import CopyAtom
 from flylab.dialect.operations import attribute
-from flylab.dialect.types import Ptr, of_mlir
+from flylab.dialect.types import POINTERS, Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes import printf
@@ -30,7 +31,7 @@ BUFFER_FLAGS = (7 << 12) | (4 << 15)
 
 OUTSIDE = 2**32 - 16
 """An offset in bytes beyond what a descriptor of a tensor covers, and so that an access there does not wrap."""
-WIDTHS = (128, 64, 32, 16, 8)
+WIDTHS = (128, 96, 64, 32, 16, 8)
 """The bits that one buffer instruction moves for a thread."""
 
 
@@ -99,7 +100,7 @@ def _shared_part(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    conversion.address[op.results[0]] = conversion.shared.in_dynamic(op, builder)
+    conversion.address[op.results[0]] = conversion.shared.dynamic(op, builder)
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -113,6 +114,11 @@ def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
 def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
     address = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], op.results[0].type)
     op.results[0].replace_all_uses_with(address)
+
+
+def _inttoptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    kind = POINTERS[of_mlir(op.results[0].type).space]
+    conversion.address[op.results[0]] = builder.op("llvm.inttoptr", [op.operands[0]], kind)
 
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -147,7 +153,7 @@ def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
     address = conversion.address[op.operands[0]]
     count, _ = shape_of(op.results[0])
     if spec.space == "buffer":
-        value = _buffer_load(builder, address, spec.dtype, count)
+        value = _buffer_load(builder, address, spec.dtype, count, _cache(op))
     else:
         kind = vector_type(carrier(spec.dtype), count)
         value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec))
@@ -165,7 +171,7 @@ def _store(conversion: _Conversion, op: Any, builder: Builder) -> None:
         value = builder.op("vector.bitcast", [value], kind)
     address = conversion.address[pointer]
     if spec.space == "buffer":
-        _buffer_store(builder, address, value, spec.dtype, count)
+        _buffer_store(builder, address, value, spec.dtype, count, _cache(op))
     else:
         builder.op("llvm.store", [value, address], alignment=_alignment(spec))
 
@@ -207,26 +213,33 @@ def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
     return builder.op("arith.trunci", [nearest], "i32")
 
 
-def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int) -> Any:
+def _cache(op: Any) -> int:
+    """The cache modifier of a copy's load or store; of another access, none."""
+    return CopyAtom.parse(attribute(op, "atom")).op.cache if "atom" in op.attributes else 0
+
+
+def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int, cache: int) -> Any:
     descriptor, base = address
     whole = None
     for first, size in _pieces(dtype, count):
         offset = _byte_offset(builder, base, first * dtype.bits // 8)
         zero = builder.constant(0)
-        raw = builder.op("rocdl.raw.ptr.buffer.load", [descriptor, offset, zero, zero], _register(size * dtype.bits))
+        aux = builder.constant(cache) if cache else zero
+        raw = builder.op("rocdl.raw.ptr.buffer.load", [descriptor, offset, zero, aux], _register(size * dtype.bits))
         part = _bitcast(builder, raw, vector_type(carrier(dtype), size))
         whole = insert(builder, part, whole, first, count)
     return whole
 
 
-def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, count: int) -> None:
+def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, count: int, cache: int) -> None:
     descriptor, base = address
     for first, size in _pieces(dtype, count):
         part = extract(builder, value, first, size)
         raw = _bitcast(builder, part, parse_type(_register(size * dtype.bits)))
         offset = _byte_offset(builder, base, first * dtype.bits // 8)
         zero = builder.constant(0)
-        builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, zero])
+        aux = builder.constant(cache) if cache else zero
+        builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, aux])
 
 
 def _convert_float(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -243,6 +256,7 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.to_llvm_ptr": _to_llvm_ptr,
     "fly.recast_iter": _recast_iter,
     "fly.ptrtoint": _ptrtoint,
+    "fly.inttoptr": _inttoptr,
     "fly.make_buffer_ptr": _make_buffer_ptr,
     "fly.add_offset": _add_offset,
     "fly.ptr_load": _load,

@@ -106,7 +106,7 @@ RECAST = cell("""
     (Swizzle(2, 3, 3), (8, 32), np.uint8),
     (Swizzle(2, 0, 3), (8, 32), np.uint8),
 ])  # fmt: skip
-def test_a_swizzled_tile_seen_in_elements_of_another_width(swizzle: Swizzle, shape: tuple[int, int], kind: type) -> None:
+def test_a_swizzled_tile_in_elements_of_another_width(swizzle: Swizzle, shape: tuple[int, int], kind: type) -> None:
     A = np.arange(shape[0] * shape[1], dtype=np.float16)
     out = np.zeros(A.nbytes // np.dtype(kind).itemsize, kind)
     RECAST(A, out, swizzle, shape, kind is np.uint32)

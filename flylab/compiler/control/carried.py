@@ -33,7 +33,7 @@ from flylab.compiler.control.values import (
     widen,
 )
 from flylab.compiler.syntax.liveness import Names
-from flylab.dialect.types import dtype_text
+from flylab.dtypes import dtype_text
 from flylab.errors import TraceError
 from flylab.expr.numeric import CLASSES
 

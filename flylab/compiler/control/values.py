@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.compiler.users import PLAIN, exact, is_users
-from flylab.dialect.types import dtype_text, to_mlir
-from flylab.dtypes import BOOL, DTYPES
+from flylab.dialect.types import to_mlir
+from flylab.dtypes import BOOL, DTYPES, dtype_text
 from flylab.errors import TraceError
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.layout_value import LayoutValue

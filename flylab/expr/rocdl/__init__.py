@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.atoms import CopyOp
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.algebra import traced
-from flylab.expr.copy import _op
 from flylab.expr.enums import SyncScope
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
 from flylab.expr.rocdl import cdna3, cdna4
+from flylab.expr.rocdl.copies import (
+    BufferAtomic,
+    BufferAtomicAdd,
+    BufferAtomicMax,
+    BufferAtomicMin,
+    BufferAtomicPkAdd,
+    BufferCopy,
+    BufferCopy8b,
+    BufferCopy16b,
+    BufferCopy32b,
+    BufferCopy64b,
+    BufferCopy96b,
+    BufferCopy128b,
+    BufferCopyLDS,
+    BufferCopyLDS32b,
+    BufferCopyLDS64b,
+    BufferCopyLDS96b,
+    BufferCopyLDS128b,
+)
 from flylab.expr.rocdl.schedule import (
     asyncmark,
     iglp_opt,
@@ -37,12 +54,23 @@ from flylab.expr.views import make_buffer
 from flylab.layout import cosize, get_leaves
 
 __all__ = [
+    "BufferAtomic",
+    "BufferAtomicAdd",
+    "BufferAtomicMax",
+    "BufferAtomicMin",
+    "BufferAtomicPkAdd",
     "BufferCopy",
     "BufferCopy8b",
     "BufferCopy16b",
     "BufferCopy32b",
     "BufferCopy64b",
+    "BufferCopy96b",
     "BufferCopy128b",
+    "BufferCopyLDS",
+    "BufferCopyLDS32b",
+    "BufferCopyLDS64b",
+    "BufferCopyLDS96b",
+    "BufferCopyLDS128b",
     "SyncScope",
     "asyncmark",
     "ballot",
@@ -68,42 +96,6 @@ __all__ = [
 ]
 MAX_RECORDS = 0xFFFFFFFF
 """The largest byte count of a buffer descriptor. Source: CDNA3 ISA, "Buffer resource descriptor"."""
-
-
-def BufferCopy(bit_size: int, cache_modifier: int = 0) -> CopyOp:
-    """A copy of 8 to 128 bits by one thread, between a buffer tensor and registers."""
-    if cache_modifier:
-        raise NotSupportedError(
-            f"BufferCopy({bit_size}, cache_modifier={cache_modifier}): this version of flylab has "
-            "the default cache policy only",
-            hint="leave cache_modifier out",
-        )
-    return _op("buffer_copy", bit_size)
-
-
-def BufferCopy8b(cache_modifier: int = 0) -> CopyOp:
-    """A buffer copy of 8 bits by one thread."""
-    return BufferCopy(8, cache_modifier)
-
-
-def BufferCopy16b(cache_modifier: int = 0) -> CopyOp:
-    """A buffer copy of 16 bits by one thread."""
-    return BufferCopy(16, cache_modifier)
-
-
-def BufferCopy32b(cache_modifier: int = 0) -> CopyOp:
-    """A buffer copy of 32 bits by one thread."""
-    return BufferCopy(32, cache_modifier)
-
-
-def BufferCopy64b(cache_modifier: int = 0) -> CopyOp:
-    """A buffer copy of 64 bits by one thread."""
-    return BufferCopy(64, cache_modifier)
-
-
-def BufferCopy128b(cache_modifier: int = 0) -> CopyOp:
-    """A buffer copy of 128 bits by one thread."""
-    return BufferCopy(128, cache_modifier)
 
 
 _cosize = traced(cosize)
