@@ -6,10 +6,23 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.atoms import CopyAtom, MmaAtom, MmaOperand
+from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom, MmaOperand
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
+from flylab.expr.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_fmax,
+    atomic_fmin,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_sub,
+    atomic_xchg,
+    atomic_xor,
+)
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     copy,
@@ -68,7 +81,6 @@ from flylab.expr.formats import (
     Uint64,
     Uint128,
 )
-from flylab.expr.fragments import make_fragment_like, mma_make_fragment
 from flylab.expr.gpu import barrier, block_dim, block_idx, grid_dim, lane_id, thread_idx
 from flylab.expr.leafwise import (
     elem_less,
@@ -79,9 +91,26 @@ from flylab.expr.leafwise import (
     int_tuple_mul,
     int_tuple_sub,
 )
+from flylab.expr.make_fragment import make_fragment_like, mma_make_fragment
 from flylab.expr.math import absf
+from flylab.expr.mma import (
+    UniversalFMA,
+    atom_set_value,
+    gemm,
+    make_mma_atom,
+    mma_atom_call,
+)
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
+from flylab.expr.pointers import (
+    PointerType,
+    inttoptr,
+    make_ptr,
+    memref_alloca,
+    ptr_load,
+    ptr_store,
+    to_llvm_ptr,
+)
 from flylab.expr.printf import printf
 from flylab.expr.raw import as_dsl_value, as_ir_value
 from flylab.expr.recast import ptrtoint, recast_iter
@@ -89,7 +118,7 @@ from flylab.expr.reductions import ReductionOp
 from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
-from flylab.expr.shared import SharedAllocator
+from flylab.expr.shared import SharedAllocator, get_dyn_shared
 from flylab.expr.static_values import IntTupleType, LayoutType, SwizzleType, TileType, static
 from flylab.expr.struct import (
     Align,

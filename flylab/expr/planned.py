@@ -10,15 +10,11 @@ from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    is_generic_address_space is_target_address_space
-    apply_swizzle atom_set_value atomic_add atomic_and atomic_max atomic_min atomic_or atomic_sub atomic_xor
-    copy_atom_call gather gemm get_buffer_rsrc get_dyn_shared
-    inttoptr IntTuple make_buffer_ptr make_mma_atom make_ptr memref_alloca MFMA
-    MFMA_Scale mma_atom_call ptr_load ptr_store raw_ptr_buffer_load
-    scatter Tile to_llvm_ptr
-    UniversalFMA WMMA
-    BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile_backend_name from_c_void_p from_dlpack
-    from_torch_tensor get_backend register_backend is_specializable_struct_type
+    is_generic_address_space is_target_address_space apply_swizzle copy_atom_call gather
+    get_buffer_rsrc IntTuple make_buffer_ptr
+    raw_ptr_buffer_load scatter Tile BaseBackend CompiledFunction GPUTarget
+    JitArgumentRegistry compile_backend_name from_c_void_p from_dlpack from_torch_tensor get_backend
+    register_backend is_specializable_struct_type
     """.split()
 )
 

@@ -9,8 +9,8 @@ from flylab.dtypes import BOOL
 from flylab.errors import TraceError
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.location import name_of
-from flylab.expr.number_tables import integer_range
 from flylab.expr.numeric import Numeric, as_numeric, interval
+from flylab.expr.promotion import integer_range
 from flylab.expr.state import KernelState, current_kernel, require_kernel
 from flylab.places import SourceLine, here
 

@@ -17,9 +17,9 @@ from flylab.dialect.types import Algebra
 from flylab.errors import LayoutError, TraceError, Undecided
 from flylab.expr.algebra import known, traced
 from flylab.expr.emit import fly
-from flylab.expr.fragments import mma_make_fragment
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
+from flylab.expr.make_fragment import mma_make_fragment
 from flylab.expr.tensor import Tensor
 from flylab.expr.thread_slices import note_slice, take, thread_index
 from flylab.expr.views import slice_view

@@ -19,8 +19,9 @@ import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.atoms import MFMA, UNIVERSAL, MmaAtom, mma_op
 from flylab.dtypes import DTYPES
+from flylab.errors import TraceError
 from flylab.expr.tensor import Tensor
-from flylab.layout import Layout, parse, text, tile_text
+from flylab.layout import Layout, parse, size, text, tile_text
 from flylab.layout.int_tuple import map_leaves
 
 FILE = Path(__file__).resolve().parents[1] / "data" / "peer_tiled_examples.txt"
@@ -187,7 +188,10 @@ def _ours() -> dict[tuple[str, str], str]:
     def k(A: fx.Tensor):
         for section, make in MAKERS.items():
             for label, value in make(A, fx.Int32(fx.thread_idx.x)).items():
-                found[section, label] = _written(value())
+                try:
+                    found[section, label] = _written(value())
+                except TraceError as error:
+                    found[section, label] = f"refused: {error.message}"
 
     @flyc.jit
     def launch(A: fx.Tensor):
@@ -224,14 +228,25 @@ DEVIATIONS = {
 """The wheel takes a thread's place along M for that along N, and the other way round; its layouts do not."""
 
 
+TOO_LARGE = ("UniversalFMA(f32)", "make_fragment_B(.., stages=2)")
+"""The wheel makes a fragment of 1024 registers; a thread has 512 (CDNA3 ISA, section 3.6.4)."""
+
+
+def _is(section: str, label: str, atom: str, line: str) -> bool:
+    return f" {atom}, atoms" in section and line == label
+
+
 def _deviation(section: str, label: str) -> Deviation | None:
-    return next((d for (atom, line), d in DEVIATIONS.items() if f" {atom}, atoms" in section and line == label), None)
+    return next((d for which, d in DEVIATIONS.items() if _is(section, label, *which)), None)
 
 
 @pytest.mark.parametrize(("section", "label"), LINES, ids=[f"{s} {label}" for s, label in LINES])
 def test_equal_to_the_wheel_or_a_listed_deviation(section: str, label: str) -> None:
     ours, theirs = _ours()[section, label], _theirs(SECTIONS[section][label])
     deviation = _deviation(section, label)
+    if _is(section, label, *TOO_LARGE):
+        assert "has 1024 elements" in ours and "refused" in ours and size(parse(theirs.split(", ", 2)[2])) > 512
+        return
     if deviation is None:
         assert ours == theirs
         return
