@@ -51,7 +51,8 @@ class Pointer(Owned):
         given = as_numeric(offset)
         if given.dtype.bits > 64:
             raise TraceError(f"a pointer moved by {given.dtype} elements", hint="convert it with .to(fx.Int64)")
-        reach, width = None, "Int32" if self.spec.space == "shared" else "Int64"
+        narrow = self.spec.space == "shared" or self.spec.space == "register" and given.dtype.bits <= 32
+        reach, width = None, "Int32" if narrow else "Int64"
         if self.reach is not None:
             low, high = interval(given)
             by = Span(low, high, low >= LEAST and high <= MOST)
