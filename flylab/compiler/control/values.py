@@ -71,6 +71,13 @@ class Mismatch(Exception):
         self.path, self.a, self.b = path, a, b
         self.leaves = leaves
 
+    def hint(self, otherwise: str) -> str:
+        """How to mend it: of registers what they lack, of all else what is given."""
+        if any(isinstance(v, (Pointer, Tensor)) and v.spec.space == "register" for v in self.leaves):
+            return ("registers have no address, so it has to be one fragment on all paths: exchange what fragments "
+                    "hold, by load() and store(), or make one fragment with a mode that says which")
+        return otherwise
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -369,7 +376,8 @@ def fixed(value: Any) -> Joined:
     def take(other: Any, path: str) -> list[Any]:
         if other.value is value or isinstance(other, Leaf) and (same(value, other.value) or other.value is NOTHING):
             return []
-        raise Mismatch(path, describe(value), describe(other))
+        leaf = other.value if isinstance(other, Leaf) else other
+        raise Mismatch(path, describe(value), describe(other), (value, leaf))
 
     return Joined([], lambda values, copies: value, take)
 
