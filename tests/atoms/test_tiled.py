@@ -14,6 +14,7 @@ from flylab.atoms.threads import of_thread
 from flylab.dtypes import DTYPES
 from flylab.errors import LayoutError
 from flylab.layout import (
+    ComposedLayout,
     Layout,
     coordinates_of,
     make_identity_layout,
@@ -35,8 +36,17 @@ def _coordinates(shape: tuple[int, ...]) -> Any:
 
 def _elements(part: Any, origin: Any) -> list[Any]:
     """The coordinates of a thread's part of a coordinate tensor, in its order."""
-    whole = make_view(origin, part)
+    whole = ComposedLayout(None, origin, part)
     return [whole(i) for i in range(size(part))]
+
+
+def _copy(bits: int, tv: Layout, tile: Any) -> TiledCopy:
+    """A tiled copy by atoms of this width, or of 32 bits where its values are not made of such."""
+    try:
+        return TiledCopy(ATOMS[bits], tv, tile)
+    except LayoutError:
+        assert size(tv[1]) % 3 == 0 or size(tv[1]) < 4
+        return TiledCopy(ATOMS[32], tv, tile)
 
 
 @st.composite
@@ -46,11 +56,7 @@ def tiled_copies(draw: st.DrawFn) -> tuple[TiledCopy, Layout, Layout]:
     thr = make_ordered_layout((draw(SMALL), draw(SMALL)), tuple(draw(orders)))
     val = make_ordered_layout((draw(SMALL), draw(SMALL)), tuple(draw(orders)))
     tile, tv = make_layout_tv(thr, val)
-    try:
-        return TiledCopy(ATOMS[draw(st.sampled_from(sorted(ATOMS)))], tv, tile), thr, val
-    except LayoutError:  # its values are no whole atoms, or cross the modes
-        assert size(val) % 3 == 0 or size(val) < 4
-        return TiledCopy(ATOMS[32], tv, tile), thr, val
+    return _copy(draw(st.sampled_from(sorted(ATOMS))), tv, tile), thr, val
 
 
 @settings(max_examples=40, deadline=None)
@@ -79,7 +85,7 @@ def test_a_value_of_a_thread_lies_where_both_layouts_say(made: Any, data: st.Dat
     for i, j in coordinates_of(val.shape):
         x, y = places[thread]
         at = (x * val.shape[0] + i, y * val.shape[1] + j)
-        assert make_view(origin, part)(val(i, j)) == at
+        assert ComposedLayout(None, origin, part)(val(i, j)) == at
 
 
 @settings(max_examples=40, deadline=None)
@@ -149,7 +155,7 @@ def test_the_parts_of_an_mma_are_what_its_atom_wants(tiled: TiledMma, operand: s
         part, origin = of_thread(threads, tiled.thread_of(operand, tiled.thread_vmnk(thread)))
         assert len(part) == 3 and part.shape == tiled.partition_shape(operand, shape)
         lane, place = _wave(tiled, thread)
-        found = make_view(origin, part)
+        found = ComposedLayout(None, origin, part)
         for v, i, j in product(range(size(part[0])), range(size(part[1])), range(size(part[2]))):
             row, column = tv(lane, v) % rows, tv(lane, v) // rows
             wanted = (orders[0][(i * size(tiled.atom_layout[modes[0]]) + place[modes[0]]) * rows + row],
@@ -176,13 +182,12 @@ def test_a_retiled_fragment_is_the_part_of_the_copy(tiled: TiledMma, operand: st
     """What a copy made of an MMA gives a thread is, element by element, what the MMA does, retiled."""
     tile = tiled.tile_of(operand)
     tv = getattr(tiled, f"tv_layout_{operand}_tiled")
-    widths = [bits for bits in ATOMS if size(tv[1]) % (bits // 32) == 0]
-    copy = TiledCopy(ATOMS[data.draw(st.sampled_from(widths))], tv, tile)
+    copy = _copy(data.draw(st.sampled_from(sorted(ATOMS))), tv, tile)
     whole = _coordinates(tuple(extent * count for extent, count in zip(tile, tiles, strict=True)))
     thread = data.draw(st.integers(0, tiled.num_threads - 1))
     part, origin = of_thread(tiled.threads_of(operand, whole), tiled.thread_of(operand, tiled.thread_vmnk(thread)))
     mine, begin = of_thread(copy.threads_src(whole), thread)
-    retiled = copy.retile(make_view(origin, part))
+    retiled = copy.retile(ComposedLayout(None, origin, part))
     assert [size(mode) for mode in retiled.inner] == [size(mode) for mode in mine]
     assert [retiled(i) for i in range(size(mine))] == _elements(mine, begin)
 
