@@ -148,7 +148,7 @@ def _check_together(atom: CopyAtom, layout: Any, name: str) -> None:
     why = f"the stride of its first mode is {coalesce(fastest).stride}"
     hint = "a layout whose first mode has stride 1"
     if swizzled:
-        why += f"; the swizzle keeps {1 << layout.outer.base} together, where they begin at a multiple of as many"
+        why += f"; the swizzle keeps aligned runs of {1 << layout.outer.base} together"
         hint = "a swizzle of a larger base; fx.assume(i, div=n) tells what is known of a coordinate"
     raise TraceError(
         f"{name} {layout}: the atom moves {atom.num_values} consecutive elements, and here only {together} are ({why})",

@@ -61,6 +61,16 @@ dynamic = fx.SharedAllocator(static=False).allocate(fx.Array[fx.Int32, 64]).peek
 dynamic[t] = whole[0]
 A[t] = dynamic[t]
 """
+# Rows 8 apart are beyond what the swizzle reads; the second half of a part is in a bit that it changes.
+SWIZZLED = """
+t = fx.thread_idx.x
+layout = fx.make_composed_layout(fx.Swizzle(2, 2, 3), fx.make_layout((32, 16)))
+tile = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 512]).view(layout)
+part = fx.slice(fx.logical_divide(tile, fx.make_tile(8, 8)), ((None, t % 4), (t // 4 % 8, None)))
+r = fx.make_rmem_tensor((8, 2), fx.Float32)
+r.fill(A[t])
+fx.copy(fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32), r, part)
+"""
 
 
 @fx.struct
@@ -101,6 +111,7 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "math": lambda: body(MATH, F32),
     "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", F32),
     "shared": lambda: body(SHARED, np.zeros(128, np.int32), Pair=Pair),
+    "swizzled": lambda: body(SWIZZLED, np.zeros(64, np.float32)),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }
 OURS = (
