@@ -6,10 +6,23 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.atoms import CopyAtom
+from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
+from flylab.expr.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_fmax,
+    atomic_fmin,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_sub,
+    atomic_xchg,
+    atomic_xor,
+)
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     copy,
@@ -82,8 +95,25 @@ from flylab.expr.leafwise import (
     int_tuple_sub,
 )
 from flylab.expr.math import absf
+from flylab.expr.mma import (
+    MmaOperand,
+    UniversalFMA,
+    atom_set_value,
+    gemm,
+    make_mma_atom,
+    mma_atom_call,
+)
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
+from flylab.expr.pointers import (
+    PointerType,
+    inttoptr,
+    make_ptr,
+    memref_alloca,
+    ptr_load,
+    ptr_store,
+    to_llvm_ptr,
+)
 from flylab.expr.printf import printf
 from flylab.expr.raw import as_dsl_value, as_ir_value
 from flylab.expr.recast import ptrtoint, recast_iter
@@ -91,7 +121,7 @@ from flylab.expr.reductions import ReductionOp
 from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
-from flylab.expr.shared import SharedAllocator
+from flylab.expr.shared import SharedAllocator, get_dyn_shared
 from flylab.expr.static_values import IntTupleType, LayoutType, SwizzleType, TileType, static
 from flylab.expr.struct import (
     Align,

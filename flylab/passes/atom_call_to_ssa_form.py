@@ -1,7 +1,8 @@
 """fly-convert-atom-call-to-ssa-form: a copy between two pointers becomes a load of a vector and a store of it.
 
 The side in registers is a plain `fly.ptr_load` or `fly.ptr_store`, the side in memory keeps its atom. A copy past the
-registers, from memory to LDS, stays one call. What has a predicate stands in an `scf.if` of it.
+registers, from memory to LDS, stays one call. What has a predicate stands in an `scf.if` of it. A matrix product
+loads A, B and C from registers and stores D there.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.atoms import CopyAtom
+from flylab.atoms import CopyAtom, mma_atom
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import of_mlir
 from flylab.passes.regions import branch
@@ -28,6 +29,9 @@ class AtomCallToSsaForm(Pass):
         done: list[Any] = []
         group: _Group | None = None
         for op in operations(module.operation):
+            if op.name == "fly.mma_atom_call":
+                _multiply(op, Builder(op))
+                done.append(op)
             if op.name == "fly.copy_atom_call":
                 # Calls that follow each other on the same predicate stand in one branch.
                 if group is None or not group.takes(op):
@@ -75,3 +79,14 @@ def _split(builder: Builder, atom: CopyAtom, source: Any, target: Any) -> None:
         builder.fly("ptr_store", [value, target], [])
     else:
         builder.fly("copy_atom_store", [value, target], [], atom=atom)
+
+
+def _multiply(op: Any, builder: Builder) -> None:
+    text = attribute(op, "atom")
+    atom = mma_atom(text)
+    target, *sources = list(op.operands)[:4]
+    kinds = [vector_type(dtype.mlir, atom.num_values(matrix)) for matrix, dtype in
+             (("A", atom.dtype_a), ("B", atom.dtype_b), ("C", atom.dtype_acc))]
+    values = [builder.fly("ptr_load", [pointer], [kind]) for pointer, kind in zip(sources, kinds, strict=True)]
+    result = builder.fly("mma_atom_call_ssa", [*values, *list(op.operands)[4:]], [kinds[2]], atom=text)
+    builder.fly("ptr_store", [result, target], [])

@@ -13,7 +13,7 @@ from typing import Any
 from flylab.atoms import CopyAtom
 from flylab.atoms.atomics import Atomic
 from flylab.dialect.operations import attribute
-from flylab.dialect.types import Ptr, of_mlir
+from flylab.dialect.types import POINTERS, Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes import printf
@@ -25,10 +25,11 @@ from flylab.passes.copy_instructions import (
     load_past_registers,
     load_transposed,
 )
-from flylab.passes.crossing_pointers import BUFFER_POINTER, POINTERS, CrossingPointers, wide, widest
+from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
+from flylab.passes.mma_to_rocdl import multiplied
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
-from flylab.passes.shared_memory import SharedMemory
+from flylab.passes.shared_memory import SPACE, SharedMemory, gep, moved_in_lds
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -108,7 +109,7 @@ def _shared_part(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    conversion.address[op.results[0]] = conversion.shared.in_dynamic(op, builder)
+    conversion.address[op.results[0]] = conversion.shared.dynamic(op, builder)
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -124,6 +125,11 @@ def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
     op.results[0].replace_all_uses_with(address)
 
 
+def _inttoptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    kind = POINTERS[of_mlir(op.results[0].type).space]
+    conversion.address[op.results[0]] = builder.op("llvm.inttoptr", [op.operands[0]], kind)
+
+
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
     stride = builder.constant(0, "i16")
     known = attribute(op, "num_records")
@@ -135,19 +141,13 @@ def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None
 
 
 def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    from mlir import ir
-
     base, offset = conversion.address[op.operands[0]], op.operands[1]
     spec: Ptr = of_mlir(op.operands[0].type)
+    if spec.space == SPACE and spec.dtype.bits % 8 == 0:
+        conversion.address[op.results[0]] = moved_in_lds(builder, base, offset, spec.dtype.bits // 8)
+        return
     if spec.space != "buffer":
-        moved = builder.op(
-            "llvm.getelementptr",
-            [base, offset],
-            POINTERS[spec.space],
-            rawConstantIndices=ir.DenseI32ArrayAttr.get([-(2**31)]),
-            elem_type=ir.TypeAttr.get(parse_type(f"i{spec.dtype.bits}")),
-        )
-        conversion.address[op.results[0]] = moved
+        conversion.address[op.results[0]] = gep(builder, base, offset, spec.space, spec.dtype.bits)
         return
     descriptor, before = base
     kind = widest(offset, before)
@@ -293,6 +293,7 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.to_llvm_ptr": _to_llvm_ptr,
     "fly.recast_iter": _recast_iter,
     "fly.ptrtoint": _ptrtoint,
+    "fly.inttoptr": _inttoptr,
     "fly.make_buffer_ptr": _make_buffer_ptr,
     "fly.add_offset": _add_offset,
     "fly.ptr_load": _load,
@@ -302,4 +303,5 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.copy_atom_call": _past_registers,
     "fly.first_lane": _first_lane,
     "fly.convert_float": _convert_float,
+    "fly.mma_atom_call_ssa": lambda _, op, builder: op.results[0].replace_all_uses_with(multiplied(op, builder)),
 }

@@ -10,8 +10,8 @@ from typing import Any
 
 from flylab.atoms import CopyAtom
 from flylab.atoms.atomics import Atomic
+from flylab.dialect.types import POINTERS
 from flylab.dtypes import DType
-from flylab.passes.crossing_pointers import POINTERS
 from flylab.passes.rewriter import Builder, carrier, parse_type
 from flylab.passes.vectors import element, shape_of, vector_type
 
