@@ -166,7 +166,7 @@ def _together(atom: CopyAtom, layout: Any, name: str) -> Iterator[Problem]:
     why = f"the stride of its first mode is {coalesce(fastest).stride}"
     hint = "a layout whose first mode has stride 1"
     if swizzled:
-        why += f"; the swizzle keeps {1 << layout.outer.base} together, where they begin at a multiple of as many"
+        why += f"; the swizzle keeps aligned runs of {1 << layout.outer.base} together"
         hint = "a swizzle of a larger base; fx.assume(i, div=n) tells what is known of a coordinate"
     yield (f"{name} {layout}: the atom moves {atom.num_values} consecutive elements, and here only {together} are "
            f"({why})", f"use an atom of {together * atom.dtype.bits} bits, or {hint}")

@@ -44,6 +44,17 @@ h = fx.math.isnormal(fx.Vector.filled(2, x, fx.Float16))
 A[t] = h[0].select(fx.math.fma(x, x, 1.0), fx.math.ipowi(t, t).to(fx.Float32))
 """
 
+# Rows 8 apart are beyond what the swizzle reads; the second half of a part is in a bit that it changes.
+SWIZZLED = """
+t = fx.thread_idx.x
+layout = fx.make_composed_layout(fx.Swizzle(2, 2, 3), fx.make_layout((32, 16)))
+tile = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 512]).view(layout)
+part = fx.slice(fx.logical_divide(tile, fx.make_tile(8, 8)), ((None, t % 4), (t // 4 % 8, None)))
+r = fx.make_rmem_tensor((8, 2), fx.Float32)
+r.fill(A[t])
+fx.copy(fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32), r, part)
+"""
+
 
 RUNTIME = cell("""
     @flyc.kernel
@@ -74,6 +85,7 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
     "math": lambda: body(MATH, F32),
     "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", F32),
+    "swizzled": lambda: body(SWIZZLED, np.zeros(64, np.float32)),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }
 OURS = (
