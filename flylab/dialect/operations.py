@@ -99,6 +99,19 @@ OPERATIONS = {
             effect="writes",
             meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
         ),
+        # The parts of a view, or layout, that all threads have; a slice of it is one thread's.
+        *(
+            Operation(n, ("view",), ("threads",), ("tiled_copy",), meaning="((thread, value), rest of each mode)")
+            for n in ("tiled_copy_partition_src", "tiled_copy_partition_dst")
+        ),
+        Operation("tiled_copy_retile", ("view",), ("same",), ("tiled_copy",), meaning="a fragment as a copy takes it"),
+        Operation(
+            "tiled_mma_partition",
+            ("view",),
+            ("threads",),
+            ("operand", "tiled_mma"),
+            meaning="((thread, value), rest of each mode) of A, B, C or D",
+        ),
         # LDS.
         Operation(
             "shared_alloc", (), ("whole",), ("bytes", "align", "symbol"), "allocates",
@@ -119,6 +132,10 @@ OPERATIONS = {
         Operation(
             "copy_atom_store", ("value", "target"), (), ("atom",), effect="writes", meaning="the store of one atom"
         ),
+        # Matrix products in the same three forms; `state` is what the atom takes beside its matrices.
+        Operation("gemm", ("d", "a", "b", "c", "state*"), (), ("atom", "order"), "writes", "D = A x B + C, by atoms"),
+        Operation("mma_atom_call", ("d", "a", "b", "c", "state*"), (), ("atom",), "writes", "one atom of it"),
+        Operation("mma_atom_call_ssa", ("a", "b", "c", "state*"), ("d",), ("atom",), meaning="one atom, on vectors"),
     )
 }
 

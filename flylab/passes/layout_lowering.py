@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
 from typing import Any
 
 from flylab import layout as rules
-from flylab.atoms import CopyAtom
+from flylab.atoms import CopyAtom, TiledCopy, TiledMma
 from flylab.dialect.operations import ALGEBRA, attribute
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import CompileError, LayoutError
@@ -24,7 +25,9 @@ from flylab.layout.consecutive import runs
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
+from flylab.passes.gemm_lowering import lower_gemm
 from flylab.passes.regions import ENDS, STRUCTURED
+from flylab.passes.register_steps import lowest, note_steps
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 from flylab.passes.vectors import element, extract, shape_of, vector_type
 
@@ -65,6 +68,26 @@ class _Lowering:
             value = offset.value(64 if offset.high > MOST[32] else offset.bits)
         spec = of_mlir(pointer.type)
         return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
+
+    def load(self, builder: Builder, pointer: Any, layout: Layout) -> Any:
+        """The elements of a layout at a pointer, in the order of its coordinates, as a vector."""
+        kind = of_mlir(pointer.type).dtype.mlir
+        pieces = [
+            builder.fly("ptr_load", [self.moved(builder, pointer, start)], [vector_type(kind, count)])
+            for start, count in _runs(layout)
+        ]
+        if len(pieces) == 1:
+            return pieces[0]
+        elements = [element(builder, piece, i) for piece in pieces for i in range(shape_of(piece)[0])]
+        return builder.op("vector.from_elements", elements, vector_type(kind, len(elements)))
+
+    def store(self, builder: Builder, value: Any, pointer: Any, layout: Layout) -> None:
+        """The mirror of `load`."""
+        taken = 0
+        for start, count in _runs(layout):
+            part = extract(builder, value, taken, count)
+            builder.fly("ptr_store", [part, self.moved(builder, pointer, start)], [])
+            taken += count
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
@@ -120,6 +143,24 @@ def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
         _algebra(lowering, op, builder)
 
 
+def _partition(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    """The parts of all threads of a layout, or of a view, whose pointer stays."""
+    view, result = op.operands[0], op.results[0]
+    if view in lowering.pointer:
+        lowering.pointer[result] = lowering.pointer[view]
+    lowering.record(result, PARTITIONS[op.name](op)(lowering.bound(builder, view)))
+
+
+PARTITIONS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "fly.tiled_copy_partition_src": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_src,
+    "fly.tiled_copy_partition_dst": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_dst,
+    "fly.tiled_copy_retile": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).retile,
+    "fly.tiled_mma_partition": lambda op: partial(
+        TiledMma.parse(attribute(op, "tiled_mma")).threads_of, attribute(op, "operand")),
+}
+"""The rule of each partition: of the attributes of its operation, as a function of a layout."""
+
+
 def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
     lowering.leaves[op.results[0]] = list(op.operands)
 
@@ -162,7 +203,8 @@ def _alloca(lowering: _Lowering, op: Any, builder: Builder) -> None:
     # Registers need no more than their extent: a fragment of n elements, seen through its layout.
     flat = MemRef(spec.dtype, spec.space, Layout(cosize(spec.layout), 1))
     registers = builder.fly("memref_alloca", [], [flat])
-    lowering.pointer[op.results[0]] = builder.fly("get_iter", [registers], [flat.pointer])
+    first = builder.fly("get_iter", [registers], [flat.pointer])
+    lowering.pointer[op.results[0]] = lowering.moved(builder, first, -lowest(spec.layout))
 
 
 def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -175,31 +217,21 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
         return
     rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
     lowering.record(op.results[0], rest)
-    lowering.pointer[op.results[0]] = lowering.moved(builder, lowering.pointer[view], offset)
+    moved = lowering.moved(builder, lowering.pointer[view], offset)
+    lowering.pointer[op.results[0]] = moved
+    if isinstance(offset, RuntimeInt) and of_mlir(moved.type).space == "register":
+        note_steps(moved, lowering.bound(builder, coord), lowering.bound(builder, view))
 
 
 def _load_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    spec: MemRef = of_mlir(op.operands[0].type)
-    pointer = lowering.pointer[op.operands[0]]
-    pieces = [
-        builder.fly("ptr_load", [lowering.moved(builder, pointer, start)], [vector_type(spec.dtype.mlir, count)])
-        for start, count in _runs(lowering.bound(builder, op.operands[0]))
-    ]
-    value = pieces[0]
-    if len(pieces) > 1:
-        elements = [element(builder, piece, i) for piece in pieces for i in range(shape_of(piece)[0])]
-        value = builder.op("vector.from_elements", elements, op.results[0].type)
-    op.results[0].replace_all_uses_with(value)
+    view = op.operands[0]
+    loaded = lowering.load(builder, lowering.pointer[view], lowering.bound(builder, view))
+    op.results[0].replace_all_uses_with(loaded)
 
 
 def _store_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
     value, view = op.operands
-    pointer = lowering.pointer[view]
-    taken = 0
-    for start, count in _runs(lowering.bound(builder, view)):
-        part = extract(builder, value, taken, count)
-        builder.fly("ptr_store", [part, lowering.moved(builder, pointer, start)], [])
-        taken += count
+    lowering.store(builder, value, lowering.pointer[view], lowering.bound(builder, view))
 
 
 def _copy(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -217,6 +249,7 @@ def _runs(layout: Any) -> list[tuple[Any, int]]:
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     **{f"fly.{name}": _algebra for name in ALGEBRA},
+    **{name: _partition for name in PARTITIONS},
     "fly.static": _static,
     "fly.make_int_tuple": _make_leaves,
     "fly.make_tile": _make_leaves,
@@ -234,4 +267,5 @@ RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     "fly.memref_load_vec": _load_vec,
     "fly.memref_store_vec": _store_vec,
     "fly.copy": _copy,
+    "fly.gemm": lower_gemm,
 }

@@ -106,8 +106,58 @@ def with_seed(x: Any, seed: Any, cut: int) -> Any:
     return (bits >> cut << cut).astype(np.uint32).view(np.float32)
 
 
+def _half(old: Any, value: Any, high: int) -> Any:
+    found = old.copy()
+    found[high] = value.astype(old.dtype)
+    return found
+
+
+PLAIN: dict[str, Callable[..., Any]] = {
+    "rcp": lambda x: 1 / x, "rsq": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "log": np.log2, "exp2": np.exp2,
+    "sin": lambda x: np.sin(2 * np.pi * x.astype(float)), "cos": lambda x: np.cos(2 * np.pi * x.astype(float)),
+    "fract": lambda x: x - np.floor(x), "frexp_mant": lambda x: np.frexp(x)[0],
+    "fmed3": lambda a, b, c: np.sort(np.stack([a, b, c]), 0)[1],
+    "perm": perm,
+    "alignbit": lambda h, lo, n: word(((u32(h) << np.uint64(32)) | u32(lo)) >> (u32(n) & 31) & 0xFFFFFFFF),
+    "alignbyte": lambda h, lo, n: word(((u32(h) << np.uint64(32)) | u32(lo)) >> (u32(n) & 3) * 8 & 0xFFFFFFFF),
+    "sad_u8": lambda a, b, c: word(np.abs(parts(a, 8) - parts(b, 8)).sum(0) + u32(c).astype(np.int64)),
+    "sad_hi_u8": lambda a, b, c: word((np.abs(parts(a, 8) - parts(b, 8)).sum(0) << 16) + u32(c).astype(np.int64)),
+    "sad_u16": lambda a, b, c: word(np.abs(parts(a, 16) - parts(b, 16)).sum(0) + u32(c).astype(np.int64)),
+    "msad_u8": lambda a, b, c: word(np.where(parts(b, 8) != 0, np.abs(parts(a, 8) - parts(b, 8)), 0).sum(0)
+                                    + u32(c).astype(np.int64)),
+    "lerp": lambda a, b, c: joined((parts(a, 8) + parts(b, 8) + (parts(c, 8) & 1)) >> 1, 8),
+    "ubfe": lambda x, offset, width: word(field(x, offset, width)[0]), "sbfe": sbfe,
+    "mul_u24": lambda a, b: word((u32(a) & 0xFFFFFF) * (u32(b) & 0xFFFFFF) & np.uint64(0xFFFFFFFF)),
+    "mul_i24": lambda a, b: word(signed(a, 24) * signed(b, 24)),
+    "mbcnt_lo": lambda m, c: word(np.array([int(x & ((1 << min(i, 32)) - 1)).bit_count()
+                                            for i, x in enumerate(u32(m).tolist())]) + u32(c).astype(np.int64)),
+    "mbcnt_hi": lambda m, c: word(np.array([int(x & ((1 << max(i - 32, 0)) - 1)).bit_count()
+                                            for i, x in enumerate(u32(m).tolist())]) + u32(c).astype(np.int64)),
+    "sdot2": dot(16, True), "udot2": dot(16, False), "sdot4": dot(8, True), "udot4": dot(8, False),
+    "sdot8": dot(4, True), "udot8": dot(4, False), "fdot2": fdot, "fdot2_f32_bf16": fdot,
+    "cvt_off_f32_i4": lambda x: signed(x, 4) / 16,
+    "cvt_pkrtz": lambda a, b: np.stack([toward_zero(a), toward_zero(b)]),
+    "cvt_pknorm_i16": lambda *ab: np.stack([np.rint(np.clip(x, -1, 1).astype(float) * 32767) for x in ab]),
+    "cvt_pknorm_u16": lambda *ab: np.stack([np.rint(np.clip(x, 0, 1).astype(float) * 65535) for x in ab]),
+    "cvt_pk_i16": lambda *ab: np.stack([np.clip(signed(x, 32), -32768, 32767) for x in ab]),
+    "cvt_pk_u16": lambda *ab: np.stack([np.minimum(u32(x), 65535) for x in ab]),
+    "cvt_pk_u8_f32": lambda x, at, old: np.where(
+        np.arange(4)[:, None] == (u32(at).astype(np.int64) & 3), np.clip(np.rint(x), 0, 255), parts(old, 8)),
+    "prng_b32": lambda x: word(u32(x) << np.uint64(1)) ^ np.where(u32(x) >> np.uint64(31) == 1, 197, 0),
+    "bitop3": lambda a, b, c, table: joined(
+        [(table >> (x << 2 | y << 1 | z)) & 1
+         for x, y, z in zip(parts(a, 1), parts(b, 1), parts(c, 1), strict=True)], 1),
+    "ashr_pk_i8_i32": lambda a, b, n: joined(
+        [np.clip(signed(x, 32) >> (signed(n, 32) & 31), -128, 127) for x in (a, b)], 8),
+    "ashr_pk_u8_i32": lambda a, b, n: joined(
+        [np.clip(signed(x, 32) >> (signed(n, 32) & 31), 0, 255) for x in (a, b)], 8),
+    "cvt_sr_bf16_f32": lambda old, x, seed, high: _half(old, with_seed(x, seed, 16), high),
+    "cvt_sr_f16_f32": lambda old, x, seed, high: _half(old, with_seed(x, seed, 13), high),
+}
+
+
 def definitions(chip: str) -> dict[str, Callable[..., Any]]:
-    """The plain rows on a chip."""
+    """The rows without a scale, on a chip."""
     fp8, bf8 = FP8[chip]["fp8"], FP8[chip]["bf8"]
 
     def unpacked(dtype: Any, n: int) -> Callable[..., Any]:
@@ -123,57 +173,12 @@ def definitions(chip: str) -> dict[str, Callable[..., Any]]:
         return lambda a, seed, old, at: put(old, code8(with_seed(a, seed, cut), dtype), at, 8)
 
     return {
-        "rcp": lambda x: 1 / x, "rsq": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "log": np.log2, "exp2": np.exp2,
-        "sin": lambda x: np.sin(2 * np.pi * x.astype(float)), "cos": lambda x: np.cos(2 * np.pi * x.astype(float)),
-        "fract": lambda x: x - np.floor(x), "frexp_mant": lambda x: np.frexp(x)[0],
-        "fmed3": lambda a, b, c: np.sort(np.stack([a, b, c]), 0)[1],
-        "perm": perm,
-        "alignbit": lambda h, lo, n: word(((u32(h) << np.uint64(32)) | u32(lo)) >> (u32(n) & 31) & 0xFFFFFFFF),
-        "alignbyte": lambda h, lo, n: word(((u32(h) << np.uint64(32)) | u32(lo)) >> (u32(n) & 3) * 8 & 0xFFFFFFFF),
-        "sad_u8": lambda a, b, c: word(np.abs(parts(a, 8) - parts(b, 8)).sum(0) + u32(c).astype(np.int64)),
-        "sad_hi_u8": lambda a, b, c: word((np.abs(parts(a, 8) - parts(b, 8)).sum(0) << 16) + u32(c).astype(np.int64)),
-        "sad_u16": lambda a, b, c: word(np.abs(parts(a, 16) - parts(b, 16)).sum(0) + u32(c).astype(np.int64)),
-        "msad_u8": lambda a, b, c: word(np.where(parts(b, 8) != 0, np.abs(parts(a, 8) - parts(b, 8)), 0).sum(0)
-                                        + u32(c).astype(np.int64)),
-        "lerp": lambda a, b, c: joined((parts(a, 8) + parts(b, 8) + (parts(c, 8) & 1)) >> 1, 8),
-        "ubfe": lambda x, offset, width: word(field(x, offset, width)[0]), "sbfe": sbfe,
-        "mul_u24": lambda a, b: word((u32(a) & 0xFFFFFF) * (u32(b) & 0xFFFFFF) & np.uint64(0xFFFFFFFF)),
-        "mul_i24": lambda a, b: word(signed(a, 24) * signed(b, 24)),
-        "mbcnt_lo": lambda m, c: word(np.array([int(x & ((1 << min(i, 32)) - 1)).bit_count()
-                                                for i, x in enumerate(u32(m).tolist())]) + u32(c).astype(np.int64)),
-        "mbcnt_hi": lambda m, c: word(np.array([int(x & ((1 << max(i - 32, 0)) - 1)).bit_count()
-                                                for i, x in enumerate(u32(m).tolist())]) + u32(c).astype(np.int64)),
-        "sdot2": dot(16, True), "udot2": dot(16, False), "sdot4": dot(8, True), "udot4": dot(8, False),
-        "sdot8": dot(4, True), "udot8": dot(4, False), "fdot2": fdot, "fdot2_f32_bf16": fdot,
-        "cvt_off_f32_i4": lambda x: signed(x, 4) / 16,
-        "cvt_pkrtz": lambda a, b: np.stack([toward_zero(a), toward_zero(b)]),
-        "cvt_pknorm_i16": lambda *ab: np.stack([np.rint(np.clip(x, -1, 1).astype(float) * 32767) for x in ab]),
-        "cvt_pknorm_u16": lambda *ab: np.stack([np.rint(np.clip(x, 0, 1).astype(float) * 65535) for x in ab]),
-        "cvt_pk_i16": lambda *ab: np.stack([np.clip(signed(x, 32), -32768, 32767) for x in ab]),
-        "cvt_pk_u16": lambda *ab: np.stack([np.minimum(u32(x), 65535) for x in ab]),
-        "cvt_pk_u8_f32": lambda x, at, old: np.where(
-            np.arange(4)[:, None] == (u32(at).astype(np.int64) & 3), np.clip(np.rint(x), 0, 255), parts(old, 8)),
+        **PLAIN,
         "cvt_pk_fp8_f32": packed(fp8), "cvt_pk_bf8_f32": packed(bf8),
         "cvt_sr_fp8_f32": by_chance(fp8, 20), "cvt_sr_bf8_f32": by_chance(bf8, 21),
         "cvt_f32_fp8": unpacked(fp8, 1), "cvt_f32_bf8": unpacked(bf8, 1),
         "cvt_pk_f32_fp8": unpacked(fp8, 2), "cvt_pk_f32_bf8": unpacked(bf8, 2),
-        "prng_b32": lambda x: word(u32(x) << np.uint64(1)) ^ np.where(u32(x) >> np.uint64(31) == 1, 197, 0),
-        "bitop3": lambda a, b, c, table: joined(
-            [(table >> (x << 2 | y << 1 | z)) & 1
-             for x, y, z in zip(parts(a, 1), parts(b, 1), parts(c, 1), strict=True)], 1),
-        "ashr_pk_i8_i32": lambda a, b, n: joined(
-            [np.clip(signed(x, 32) >> (signed(n, 32) & 31), -128, 127) for x in (a, b)], 8),
-        "ashr_pk_u8_i32": lambda a, b, n: joined(
-            [np.clip(signed(x, 32) >> (signed(n, 32) & 31), 0, 255) for x in (a, b)], 8),
-        "cvt_sr_bf16_f32": lambda old, x, seed, high: _half(old, with_seed(x, seed, 16), high),
-        "cvt_sr_f16_f32": lambda old, x, seed, high: _half(old, with_seed(x, seed, 13), high),
     }
-
-
-def _half(old: Any, value: Any, high: int) -> Any:
-    found = old.copy()
-    found[high] = value.astype(old.dtype)
-    return found
 
 
 def scaled(name: str) -> Callable[..., Any]:

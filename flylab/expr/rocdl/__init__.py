@@ -6,7 +6,13 @@ from typing import Any
 
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.algebra import traced
-from flylab.expr.enums import SyncScope
+from flylab.expr.enums import (
+    AddressSpace,
+    SyncScope,
+    TargetAddressSpace,
+    is_generic_address_space,
+    is_target_address_space,
+)
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
@@ -42,6 +48,7 @@ from flylab.expr.rocdl.lanes import (
     update_dpp,
     writelane,
 )
+from flylab.expr.rocdl.mfma import MFMA, SMFMAC, WMMA, WMMAScale
 from flylab.expr.rocdl.schedule import (
     asyncmark,
     iglp_opt,
@@ -67,6 +74,7 @@ from flylab.expr.views import make_buffer
 from flylab.layout import cosize, get_leaves
 
 __all__ = [
+    "AddressSpace",
     "BufferAtomic",
     "BufferAtomicAdd",
     "BufferAtomicMax",
@@ -85,6 +93,11 @@ __all__ = [
     "BufferCopyLDS96b",
     "BufferCopyLDS128b",
     "SyncScope",
+    "TargetAddressSpace",
+    "MFMA",
+    "SMFMAC",
+    "WMMA",
+    "WMMAScale",
     "asyncmark",
     "ballot",
     "cdna3",
@@ -95,6 +108,8 @@ __all__ = [
     "ds_swizzle",
     "iglp_opt",
     "inline_asm",
+    "is_generic_address_space",
+    "is_target_address_space",
     "make_buffer_tensor",
     "mov_dpp",
     "perm_b32",

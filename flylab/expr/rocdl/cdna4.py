@@ -18,8 +18,11 @@ from flylab.expr.rocdl.copies import (
     LDSReadTrans,
 )
 from flylab.expr.rocdl.instructions import call
+from flylab.expr.rocdl.mfma import MFMA_Scale
 from flylab.expr.rocdl.table import ROWS
 from flylab.expr.vector import Vector
+
+MFMAScale = MFMA_Scale
 
 __all__ = [
     "BufferLoadAsyncLDS",
@@ -31,6 +34,8 @@ __all__ = [
     "GlobalLoadAsyncLDS96b",
     "GlobalLoadAsyncLDS128b",
     "LDSReadTrans",
+    "MFMAScale",
+    "MFMA_Scale",
 ]
 
 
