@@ -105,6 +105,19 @@ OPERATIONS = {
             effect="writes",
             meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
         ),
+        # The parts of a view, or layout, that all threads have; a slice of it is one thread's.
+        *(
+            Operation(n, ("view",), ("threads",), ("tiled_copy",), meaning="((thread, value), rest of each mode)")
+            for n in ("tiled_copy_partition_src", "tiled_copy_partition_dst")
+        ),
+        Operation("tiled_copy_retile", ("view",), ("same",), ("tiled_copy",), meaning="a fragment as a copy takes it"),
+        Operation(
+            "tiled_mma_partition",
+            ("view",),
+            ("threads",),
+            ("operand", "tiled_mma"),
+            meaning="((thread, value), rest of each mode) of A, B, C or D",
+        ),
         # LDS.
         Operation(
             "shared_alloc", (), ("whole",), ("bytes", "align", "symbol"), "allocates",

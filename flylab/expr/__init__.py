@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom
+from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom, MmaOperand
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
@@ -99,9 +99,9 @@ from flylab.expr.leafwise import (
     int_tuple_mul,
     int_tuple_sub,
 )
+from flylab.expr.make_fragment import make_fragment_like, mma_make_fragment
 from flylab.expr.math import absf
 from flylab.expr.mma import (
-    MmaOperand,
     UniversalFMA,
     atom_set_value,
     gemm,
@@ -144,6 +144,23 @@ from flylab.expr.struct import (
     union,
 )
 from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.tiled import (
+    ThrCopy,
+    ThrMma,
+    TiledCopy,
+    TiledMma,
+    make_tiled_copy,
+    make_tiled_copy_A,
+    make_tiled_copy_B,
+    make_tiled_copy_C,
+    make_tiled_copy_tv,
+    make_tiled_mma,
+    tiled_copy_partition_dst,
+    tiled_copy_partition_src,
+    tiled_copy_retile,
+    tiled_mma_partition,
+    tiled_mma_partition_shape,
+)
 from flylab.expr.types import T, Types
 from flylab.expr.typing import Constexpr, Stream
 from flylab.expr.vector import Vector

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
 from typing import Any
 
 from flylab import layout as rules
-from flylab.atoms import CopyAtom
+from flylab.atoms import CopyAtom, TiledCopy, TiledMma
 from flylab.dialect.operations import ALGEBRA, SEEN_ANEW, attribute
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import CompileError, LayoutError
@@ -142,6 +143,24 @@ def _same_pointer(lowering: _Lowering, op: Any, builder: Builder) -> None:
         _algebra(lowering, op, builder)
 
 
+def _partition(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    """The parts of all threads of a layout, or of a view, whose pointer stays."""
+    view, result = op.operands[0], op.results[0]
+    if view in lowering.pointer:
+        lowering.pointer[result] = lowering.pointer[view]
+    lowering.record(result, PARTITIONS[op.name](op)(lowering.bound(builder, view)))
+
+
+PARTITIONS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "fly.tiled_copy_partition_src": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_src,
+    "fly.tiled_copy_partition_dst": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_dst,
+    "fly.tiled_copy_retile": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).retile,
+    "fly.tiled_mma_partition": lambda op: partial(
+        TiledMma.parse(attribute(op, "tiled_mma")).threads_of, attribute(op, "operand")),
+}
+"""The rule of each partition: of the attributes of its operation, as a function of a layout."""
+
+
 def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
     lowering.leaves[op.results[0]] = list(op.operands)
 
@@ -230,6 +249,7 @@ def _runs(layout: Any) -> list[tuple[Any, int]]:
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     **{f"fly.{name}": _algebra for name in ALGEBRA},
+    **{name: _partition for name in PARTITIONS},
     "fly.static": _static,
     "fly.make_int_tuple": _make_leaves,
     "fly.make_tile": _make_leaves,
