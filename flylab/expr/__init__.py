@@ -26,11 +26,14 @@ from flylab.expr.atomics import (
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     copy,
+    copy_atom_call,
+    gather,
     make_rmem_tensor,
     memref_load,
     memref_load_vec,
     memref_store,
     memref_store_vec,
+    scatter,
 )
 from flylab.expr.copy_ops import (
     UniversalAtomic,
