@@ -171,3 +171,17 @@ def run(chip: str, op: MmaOp, seed: int) -> None:
 @pytest.mark.parametrize("chip, op", CASES, ids=[f"{chip}-{op}" for chip, op in CASES])
 def test_every_atom(chip: str, op: MmaOp) -> None:
     run(chip, op, 1)
+
+
+def parts() -> list[tuple[str, MmaOp]]:
+    """Operations that take other parts of their state than the first."""
+    f16, i8, fp8, fp4 = (CLASSES[n].dtype for n in ("Float16", "Int8", "Float8E4M3FN", "Float4E2M1FN"))
+    sparse = [mma_op(SPARSE, (16, 16, 32), f16, options=(i,)) for i in (1, 2, 3)]
+    sparse += [mma_op(SPARSE, (32, 32, 32), i8, options=(1,)), mma_op(SPARSE, (16, 16, 64), f16, options=(1,))]
+    scaled = [mma_op(SCALED, (16, 16, 128), fp8, fp4, options=(a, 3 - a)) for a in range(4)]
+    return [(op.chips[-1], op) for op in (*sparse, *scaled, mma_op(SCALED, (32, 32, 64), fp4, options=(2, 1)))]
+
+
+@pytest.mark.parametrize("chip, op", parts(), ids=lambda x: str(x))
+def test_parts_of_the_state(chip: str, op: MmaOp) -> None:
+    run(chip, op, 2)

@@ -22,11 +22,12 @@ from flylab.errors import TraceError
 from flylab.expr.emit import constant
 from flylab.expr.emit import intrinsic as call
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Integer, Numeric
+from flylab.expr.numeric import Numeric
 from flylab.expr.raw import typed
 from flylab.expr.rocdl.immediates import immediate
 from flylab.expr.state import require_kernel
 from flylab.expr.vector import Vector
+from flylab.expr.words import word
 from flylab.mfma import FORMATS, Mfma
 
 _VECTOR = re.compile(r"vector<(\d+)x(\w+)>")
@@ -75,7 +76,7 @@ def _call(what: str, row: Mfma, result_type: Any, operands: Sequence[Any]) -> An
         raise TraceError(f"{what} takes {3 + len(fields)} operands, and {count} are given",
                          hint=f"call it as {what.removeprefix('rocdl.')}(type, [a, b, c, {', '.join(fields)}])")
     given, numbers = operands[:3], operands[3:]
-    rest = [_word(what, name, number) if most < 0 else immediate(what, name, number, 0, most)
+    rest = [word(what, name, number).ir_value() if most < 0 else immediate(what, name, number, 0, most)
             for (name, most), number in zip(fields.items(), numbers, strict=True)]
     if row.mixed:
         row = row.with_formats(rest[0], rest[1])
@@ -123,14 +124,6 @@ def _mend(value: Any, kind: str) -> str:
     if isinstance(value, Vector) and value.numel * value.dtype.dtype.bits == count * row.bits:
         return f"read its bits: v.bitcast(fx.{row}){'' if found else '[0]'}"
     return f"give {count} elements of fx.{row}" if found else f"give a number of fx.{row}"
-
-
-def _word(what: str, name: str, given: Any) -> Any:
-    number = typed(given)
-    if not isinstance(number, (Integer, int)) or isinstance(number, Integer) and number.dtype.bits > 32:
-        raise TraceError(f"{what}: the {name} is {name_of(given, repr(given))}",
-                         hint="give an fx.Int32 that holds its bits")
-    return CLASSES["Int32"](number).ir_value()
 
 
 CALLS = {name: _function(name, row) for name, row in by_python_name().items()}
