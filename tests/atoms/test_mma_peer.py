@@ -1,10 +1,10 @@
 """MMA atoms beside what flydsl 0.5.0 printed for its own (tests/data/peer_mma_atoms.txt).
 
-They differ where the evidence is against it. What it calls 2-, 4- and 16-block instructions (`32x32x1 f32`, `16x16x4 f16`
-...) it takes for ones of one block, with layouts that leave out elements, or hold too few; compiling them ends its
-process or fails in LLVM. AMD's tables for the very instructions are ours (test_mma.py). So with the older bf16
-instructions (`16x16x8 bf16`), which neither chip has. Of scaled fp8 it has 32 consecutive elements of K in a thread, and
-the published code that the layout is derived from two runs of 16.
+They differ where the evidence is against it. Instructions of 2, 4 and 16 blocks (`32x32x1 f32`, `16x16x4 f16` ...) it
+takes for ones of one block, with layouts that hold too few values; compiling them ends its process or fails in LLVM.
+AMD's tables for the very instructions are ours (test_mma.py). So with the older bf16 instructions (`16x16x8 bf16`),
+which neither chip has. Of scaled fp8 it has 32 consecutive elements of K in a thread, and the published code that the
+layout is derived from two runs of 16.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from flylab.dtypes import DTYPES
 from flylab.errors import LayoutError
 from flylab.layout import Layout, size
 
-LINES = [line.split(" | ") for line in (Path(__file__).parents[1] / "data" / "peer_mma_atoms.txt").read_text().splitlines()
-         if not line.startswith("#")]
+TEXT = (Path(__file__).parents[1] / "data" / "peer_mma_atoms.txt").read_text()
+LINES = [line.split(" | ") for line in TEXT.splitlines() if not line.startswith("#")]
 ATOMS = [line for line in LINES if len(line) == 7]
 DIED = [line for line in LINES if len(line) == 3]
 # Atoms of the older bf16 instructions, which LLVM has for neither chip.

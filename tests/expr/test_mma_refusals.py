@@ -41,7 +41,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "in global memory": ("g = fx.make_view(fx.get_iter(A), fx.make_layout((4, 2, 2), (1, 4, 8)))\n"
                          "fx.gemm(atom, g, a, b, d)", "'g' (4,2,2):(1,4,8) is in global memory", "fx.copy(atom, tile"),
     "a vector": ("v = d.load()\nfx.gemm(atom, d, a, b, v)", "'v' is a Vector, not a tensor", "fx.make_rmem_tensor"),
-    "an operation": ("op = fx.rocdl.MFMA(16, 16, 16, fx.Float16)\nfx.gemm(op, d, a, b, d)", "'op', ...): not an MMA atom",
+    "an operation": ("op = fx.rocdl.MFMA(16, 16, 16, fx.Float16)\nfx.gemm(op, d, a, b, d)", "'op', ...): not an MMA",
                      "fx.make_mma_atom"),
     "several atoms in one call": ("fx.mma_atom_call(atom, d, a, b, d)", "'d' (4,2,2):(1,4,8) has 16 values", "fx.gemm"),
     "an order by name": ("fx.gemm(atom, d, a, b, d, traversal_order='KMN')", "traversal_order='KMN'",
@@ -59,7 +59,8 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "no such state": ("fx.gemm(atom, d, a, b, d, scale_a=1)", "has no 'scale_a'", "it has no state"),
     "not an atom with a state": ("fx.atom_set_value(a, 'scale_a', 1)", "atom_set_value('a', ...)", "MFMA_Scale"),
     "not an operation": ("fx.make_mma_atom(atom)", "not an MMA operation", "fx.rocdl.MFMA"),
-    "no index": ("s = fx.make_mma_atom(fx.rocdl.SMFMAC(16, 16, 32, fx.Float16))\nw = fx.make_rmem_tensor(8, fx.Float16)\n"
+    "no index": ("s = fx.make_mma_atom(fx.rocdl.SMFMAC(16, 16, 32, fx.Float16))\n"
+                 "w = fx.make_rmem_tensor(8, fx.Float16)\n"
                  "fx.gemm(s, fx.slice(d, (None, 0, 0)), fx.slice(a, (None, 0, 0)), w, fx.slice(d, (None, 0, 0)))",
                  "the index of fly_rocdl.cdna3.smfmac<16x16x32, (f16, f16) -> f32, abid = 0> is not set",
                  "fx.atom_set_value(atom, 'index'"),
@@ -85,7 +86,8 @@ BODIES: dict[str, tuple[str, str, str]] = {
                   "fx.rocdl.mfma_f32_16x16x16f16(None, [v, v, w, 1, 0, 0])", "a cbsz of 1", "0 to 0"),
     "raw: a tensor": ("w = fx.Vector.filled(4, 0.0, fx.Float32)\n"
                       "fx.rocdl.mfma_f32_16x16x16f16(None, [a, w, w, 0, 0, 0])", "a is 'a', a Tensor", "vector<4xf16>"),
-    "raw: neither chip's": ("fx.rocdl.mfma_f32_16x16x8bf16(None, [])", "no name 'mfma_f32_16x16x8bf16'", "did you mean"),
+    "raw: neither chip's": ("fx.rocdl.mfma_f32_16x16x8bf16(None, [])", "no name 'mfma_f32_16x16x8bf16'",
+                            "did you mean"),
 }
 
 
@@ -102,8 +104,8 @@ def test_refused(name: str, chip: str) -> None:
 
 
 ATOMS = {
-    "gfx950's f16 on gfx942": ("gfx942", "MFMA(16, 16, 32, fx.Float16)", "of gfx950, and the kernel is compiled for gfx942",
-                               'flylab.use("gfx950")'),
+    "gfx950's f16 on gfx942": ("gfx942", "MFMA(16, 16, 32, fx.Float16)",
+                               "of gfx950, and the kernel is compiled for gfx942", 'flylab.use("gfx950")'),
     "xf32 on gfx950": ("gfx950", "MFMA(16, 16, 8, fx.Float32)", "of gfx942, and the kernel is compiled for gfx950",
                        'flylab.use("gfx942")'),
     "OCP fp8 on gfx942": ("gfx942", "MFMA(16, 16, 32, fx.Float8E4M3FN)", "f8E4M3FN",
