@@ -52,7 +52,13 @@ ALGEBRA = {
     "tile_to_shape": "block shape order*",
 }  # fmt: skip
 """The functions of `flylab.layout` that are operations where an argument holds a runtime number, with their operands.
-`slice` and the divides also take a view in place of a layout, `make_view` a pointer in place of an offset."""
+`slice` and those of SEEN_ANEW also take a view in place of a layout, `make_view` a pointer in place of an offset."""
+
+SEEN_ANEW = (
+    "logical_divide", "zipped_divide", "tiled_divide", "flat_divide", "composition", "coalesce", "group", "take",
+    "select",
+)  # fmt: skip
+"""The functions of which a view keeps its pointer, and sees its memory through what they make of its layout."""
 
 OPERATIONS = {
     f"fly.{o.name}": o

@@ -146,6 +146,7 @@ from flylab.expr.struct import (
     struct,
     union,
 )
+from flylab.expr.swizzled_pointer import apply_swizzle
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.tiled import (
     ThrCopy,
@@ -169,13 +170,17 @@ from flylab.expr.typing import Constexpr, Stream
 from flylab.expr.vector import Vector
 from flylab.expr.views import (
     add_offset,
+    coalesce,
+    composition,
     flat_divide,
     get_iter,
     get_layout,
+    group,
     logical_divide,
     make_layout,
     make_view,
     select,
+    take,
     tiled_divide,
     zipped_divide,
 )
@@ -185,9 +190,9 @@ from flylab.layout import Basis, ComposedLayout, E, Layout, Swizzle
 # The layout algebra under its own names, on known layouts and on those of the device; a tensor stands for its layout.
 LAYOUT_NAMES = """
     make_shape make_stride make_coord make_int_tuple make_tile make_ordered_layout make_identity_layout
-    make_layout_tv size cosize rank depth get get_shape get_stride crd2idx idx2crd dice coalesce composition
+    make_layout_tv size cosize rank depth get get_shape get_stride crd2idx idx2crd dice
     complement right_inverse left_inverse logical_product zipped_product tiled_product flat_product blocked_product
-    raked_product take group append prepend ceil_div shape_div coshape coprofile filter get_1d_coord
+    raked_product append prepend ceil_div shape_div coshape coprofile filter get_1d_coord
     get_flat_coord get_leaves get_scalar has_none int_tuple_product int_tuple_product_each int_tuple_product_like
     make_composed_layout composed_get_inner composed_get_offset composed_get_outer make_fragment_layout_like
     make_layout_like overcover recast_layout tile_to_shape

@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 from flylab import layout as rules
 from flylab.dialect.types import MemRef, Ptr
 from flylab.errors import LayoutError, TraceError, Undecided
-from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbers, operand, traced
+from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbers, operand, positional, traced
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval
 from flylab.expr.span import Span
+from flylab.expr.swizzled_pointer import SwizzledPointer
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import ComposedLayout, Layout, Swizzle, size, text
 from flylab.layout.layout import has_basis
 from flylab.layout.runtime_int import MOST, RuntimeInt
 
 
-def _divide(kind: str) -> Any:
-    rule = getattr(rules, kind)
-    on_layouts = traced(rule)
+def _on_views(name: str) -> Any:
+    """The function of the algebra of this name, also of a tensor: the same pointer, seen through what it makes of the
+    layout."""
+    rule = getattr(rules, name)
+    on_layouts, signature = traced(rule), inspect.signature(rule)
 
-    def divide(layout: Any, divisor: Any) -> Any:
+    @functools.wraps(rule)
+    def function(layout: Any, *args: Any, **named: Any) -> Any:
         if not isinstance(layout, Tensor):
-            return on_layouts(layout, divisor)
-        call = Arguments((known(divisor),))
+            return on_layouts(layout, *args, **named)
+        if named:
+            args = positional(signature, (layout, *args), named)[1:]
+        call = Arguments(known(args))
         spec = layout.spec
         result = decided(rule, spec.facts(), *call.facts)
-        tiles = fly(kind, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
-        return Tensor(tiles, layout.reach)
+        seen = fly(name, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
+        return Tensor(seen, layout.reach)
 
-    divide.__name__ = divide.__qualname__ = kind
-    divide.__doc__ = (
-        f"`{kind}` of a layout (see `flylab.layout.{kind}`) or of a tensor: its tiles of `divisor` first, "
-        "the rest after."
-    )
-    return divide
+    return function
 
 
-logical_divide = _divide("logical_divide")
-zipped_divide = _divide("zipped_divide")
-tiled_divide = _divide("tiled_divide")
-flat_divide = _divide("flat_divide")
+logical_divide = _on_views("logical_divide")
+zipped_divide = _on_views("zipped_divide")
+tiled_divide = _on_views("tiled_divide")
+flat_divide = _on_views("flat_divide")
+composition = _on_views("composition")
+coalesce = _on_views("coalesce")
+group = _on_views("group")
+take = _on_views("take")
 _slice = traced(rules.slice)
 
 
@@ -199,6 +206,8 @@ def make_view(iterator: Any, layout: Any) -> Any:
 
     Raises `TraceError` for what is neither, and for layouts that memory does not have.
     """
+    if isinstance(iterator, SwizzledPointer):
+        return make_view(iterator.pointer, _swizzled_once(iterator, layout))
     if not isinstance(iterator, Pointer):
         if isinstance(iterator, (Tensor, str)) or iterator is None:
             raise TraceError(
@@ -220,6 +229,16 @@ def make_view(iterator: Any, layout: Any) -> Any:
     return Tensor(view, iterator.reach)
 
 
+def _swizzled_once(pointer: SwizzledPointer, layout: Any) -> Any:
+    """The composed layout of a swizzled pointer and a plain layout."""
+    if isinstance(layout, (int, tuple, Numeric)):
+        layout = make_layout(layout)
+    if not isinstance(layout, (Layout, LayoutValue)) or isinstance(layout, LayoutValue) and layout.is_composed:
+        raise TraceError(f"make_view of a pointer with the swizzle {pointer.swizzle} and {layout}",
+                         hint="give a plain layout, or the pointer without its swizzle")
+    return make_composed_layout(pointer.swizzle, pointer.offset, layout)
+
+
 def _check_places(layout: Any, facts: Any) -> None:
     """Refuse a layout that gives no places in memory."""
     if isinstance(facts, ComposedLayout) and facts.outer is not None and not isinstance(facts.outer, Swizzle):
@@ -233,12 +252,11 @@ def _check_places(layout: Any, facts: Any) -> None:
                          hint="a coordinate tensor begins at a coordinate: fx.make_view((0, 0), layout)")
 
 
-def add_offset(pointer: Pointer, offset: Any) -> Pointer:
+def add_offset(pointer: Any, offset: Any) -> Any:
     """The pointer moved by `offset` elements."""
-    if not isinstance(pointer, Pointer):
+    if not isinstance(pointer, (Pointer, SwizzledPointer)):
         raise TraceError(f"add_offset to a {type(pointer).__name__}", hint="its first argument is fx.get_iter(tensor)")
-    moved: Pointer = pointer + offset
-    return moved
+    return pointer + offset
 
 
 def get_layout(tensor: Tensor) -> Any:
@@ -270,4 +288,4 @@ def select(source: Any, indices: Any, *more: Any) -> Any:
     return _select(source, indices)
 
 
-_select = traced(rules.select)
+_select = _on_views("select")

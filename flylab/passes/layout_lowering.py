@@ -17,7 +17,7 @@ from typing import Any
 
 from flylab import layout as rules
 from flylab.atoms import TiledCopy, TiledMma
-from flylab.dialect.operations import ALGEBRA, attribute
+from flylab.dialect.operations import ALGEBRA, SEEN_ANEW, attribute
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import CompileError, LayoutError
 from flylab.layout import ComposedLayout, Layout, cosize, slice_and_offset
@@ -134,7 +134,7 @@ def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
         raise CompileError(f"{op.name}: {error.message}", where=source_line(op.location), hint=error.hint) from None
 
 
-def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
+def _same_pointer(lowering: _Lowering, op: Any, builder: Builder) -> None:
     """What leaves the pointer: a divide, or a slice inside of a swizzle. A known layout stands in its type."""
     view, result = op.operands[0], op.results[0]
     pointer = lowering.pointer.get(view)
@@ -214,7 +214,7 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
         _algebra(lowering, op, builder)
         return
     if isinstance(of_mlir(view.type).layout, ComposedLayout):
-        _divide(lowering, op, builder)
+        _same_pointer(lowering, op, builder)
         return
     rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
     lowering.record(op.results[0], rest)
@@ -252,10 +252,7 @@ RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     "fly.make_view": _make_view,
     "fly.get_iter": _get_iter,
     "fly.memref_alloca": _alloca,
-    "fly.logical_divide": _divide,
-    "fly.zipped_divide": _divide,
-    "fly.tiled_divide": _divide,
-    "fly.flat_divide": _divide,
+    **{f"fly.{name}": _same_pointer for name in SEEN_ANEW},
     "fly.slice": _slice,
     "fly.memref_load_vec": _load_vec,
     "fly.memref_store_vec": _store_vec,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import flylab
 from flylab.errors import FlylabError
-from flylab.layout import Layout, Swizzle
+from flylab.layout import ComposedLayout, Layout, Swizzle, coalesce, composition, flat_divide, group, select, take
 from tests.layout import brute
 from tests.layout.test_swizzle import bit_by_bit, swizzles
 from tests.samples import cell, kernel_of
@@ -309,3 +309,35 @@ def test_refused_with_the_line_and_a_hint(chip: None, name: str) -> None:
         run(body, np.zeros(1024, np.float32), np.zeros((16, 64), np.float32))
     assert re.search(hint, refusal.value.hint or ""), refusal.value.hint
     assert "line 6" in str(refusal.value) and line.split("(")[0] in str(refusal.value)
+
+
+ANEW = {
+    "composition": ("fx.composition(tile, fx.make_layout((4, 16, 16), (16, 64, 1)))",
+                    lambda whole: composition(whole, Layout((4, 16, 16), (16, 64, 1)))),
+    "composition by a tile": ("fx.composition(tile, (8, fx.make_layout(16, 4)))",
+                              lambda whole: composition(whole, (8, Layout(16, 4)))),
+    "coalesce": ("fx.coalesce(fx.flat_divide(tile, (16, 8)), 1)",
+                 lambda whole: coalesce(flat_divide(whole, (16, 8)), 1)),
+    "group": ("fx.group(fx.flat_divide(tile, (4, 16)), 1, 4)", lambda whole: group(flat_divide(whole, (4, 16)), 1, 4)),
+    "take": ("fx.take(tile, begin=1, end=2)", lambda whole: take(whole, 1, 2)),
+    "select": ("fx.select(tile, [1, 0])", lambda whole: select(whole, [1, 0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANEW)
+def test_a_view_seen_through_the_algebra(chip: None, name: str) -> None:
+    """What a function of the algebra makes of the layout; also where the offset before it is of the device."""
+    expression, rule = ANEW[name]
+    found = np.zeros((16, 64), np.float32)
+    run(f"""
+        t = fx.thread_idx.x
+        plain = {expression}
+        rows = fx.make_composed_layout(SWIZZLE, t // 64 * 512, fx.make_layout((16, 64), (64, 1)))
+        tile = fx.make_view(fx.get_iter(A), rows)
+        for i in fx.range_constexpr(fx.size(plain) // 64):
+            for view in (plain, {expression}):
+                B[i, t] = B[i, t] + fx.slice(view, fx.idx2crd(i * 64 + t, view.shape))[0]
+    """, swizzled(NUMBERS), found)
+    inner = rule(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((16, 64), (64, 1)))).inner
+    wanted = [2 * NUMBERS.flat[index] for index in brute.table(inner)]
+    assert found.ravel()[: len(wanted)].tolist() == wanted
