@@ -145,7 +145,7 @@ class TiledCopy:
             raise LayoutError(
                 f"retile: the fragment {layout} has {len(layout)} modes, the tile {tile_text(self.tile_mn)} needs "
                 f"{1 + len(self.extents)}",
-                hint="give a fragment (value, rest of each mode of the tile), as make_fragment_A makes it",
+                hint="give all of a fragment, (value, rest of each mode of the tile), and slice what retile gives",
             )
         first = size(layout[0])
         if self.num_values % first:

@@ -118,6 +118,40 @@ def test_a_tiled_copy_through_swizzled_lds_with_a_runtime_width() -> None:
 
 
 @flyc.kernel
+def steps_kernel(A: fx.Tensor, B: fx.Tensor, threads: fx.Constexpr, swizzle: fx.Constexpr):
+    """Two steps along K of a 64 x 16 tile into swizzled LDS, a buffer each, and back."""
+    tiled = fx.make_tiled_copy_tv(fx.make_copy_atom(fx.UniversalCopy(32), fx.Float32),
+                                  fx.make_ordered_layout(threads, (1, 0)), fx.make_layout((1, 1), (1, 1)))
+    thread = tiled.get_slice(fx.thread_idx.x)
+    pointer = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 2 * 64 * 16, 16]).ptr
+    stages = fx.make_view(pointer, fx.make_composed_layout(swizzle, fx.make_layout((64, 16, 2), (16, 1, 1024))))
+    source, target = thread.partition_S(A), thread.partition_D(B)
+    into, out = thread.partition_D(stages), thread.partition_S(stages)
+    half = fx.size(source.shape[2]) // 2
+    for stage in fx.range_constexpr(2):
+        for k in fx.range_constexpr(half):
+            fx.copy(tiled, fx.slice(source, (None, None, stage * half + k)), fx.slice(into, (None, None, k, stage)))
+    fx.gpu.barrier()
+    for stage in range(fx.Int32(2)):
+        for k in fx.range_constexpr(half):
+            fx.copy(tiled, fx.slice(out, (None, None, k, stage)), fx.slice(target, (None, None, stage * half + k)))
+
+
+@flyc.jit
+def steps(A: fx.Tensor, B: fx.Tensor, threads: fx.Constexpr, swizzle: fx.Constexpr):
+    steps_kernel(A, B, threads, swizzle).launch(grid=1, block=threads[0] * threads[1])
+
+
+@pytest.mark.parametrize("swizzle", [fx.Swizzle(*s) for s in ((0, 2, 3), (1, 2, 3), (2, 2, 3), (3, 1, 4))])
+@pytest.mark.parametrize("threads", ((8, 8), (16, 4), (4, 16), (64, 2)))
+def test_steps_through_swizzled_lds_and_back(threads: tuple[int, int], swizzle: fx.Swizzle) -> None:
+    """T07: the identity, with the stage known, and on the device."""
+    source, target = numbers((64, 32)), np.zeros((64, 32), F32)
+    steps(source, target, threads, swizzle)
+    assert (target == source).all()
+
+
+@flyc.kernel
 def gemm_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, make: fx.Constexpr, bits: fx.Constexpr):
     """C = A x B^T by one block: fragments by retiled copies, C by its partition."""
     tiled, thread = make(), fx.thread_idx.x
