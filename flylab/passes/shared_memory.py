@@ -11,10 +11,11 @@ from typing import Any
 
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import POINTERS, of_mlir
+from flylab.passes.host import wrap
 from flylab.passes.rewriter import Builder, function_of, parse_type
 
 SPACE = "shared"
-DYNAMIC = "dynamic_lds"
+DYNAMIC = "lds.dynamic"
 """The variable without a size that LLVM places behind all others: the dynamic LDS of a launch."""
 
 
@@ -46,19 +47,20 @@ class SharedMemory:
 
     def dynamic(self, op: Any, builder: Builder) -> Any:
         """The pointer of a `fly.shared_dynamic`."""
-        base = self._address(builder, function_of(op), DYNAMIC, 0, int(attribute(op, "align")), "external")
+        base = self._address(builder, function_of(op), DYNAMIC, 0, int(attribute(op, "align")))
         return _at(builder, base, int(attribute(op, "offset")))
 
     def _variable(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:
-        own = f"{_name(function)}.{name or f'lds_{len(self.variables)}'}"
-        return self._address(builder, function, own, size, align, "internal")
+        # With a dot, which no kernel's name has.
+        own = f"{_name(function)}.{f'smem.{name}' if name else f'lds.{len(self.variables)}'}"
+        return self._address(builder, function, own, size, align)
 
-    def _address(self, builder: Builder, function: Any, name: str, size: int, align: int, linkage: str) -> Any:
+    def _address(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:
         """The address of a variable, which is made or grows as needed."""
         from mlir import ir
 
         if name not in self.variables:
-            self.variables[name] = _global(function, name, linkage)
+            self.variables[name] = _global(function, name)
         variable = self.variables[name]
         before_size, before_align = self.extents.get(name, (0, 1))
         self.extents[name] = size, align = max(size, before_size), max(align, before_align)
@@ -73,14 +75,17 @@ def _name(function: Any) -> str:
     return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
-def _global(function: Any, name: str, linkage: str) -> Any:
-    """A variable beside the kernel, without a size yet."""
+def _global(function: Any, name: str) -> Any:
+    """A variable beside the kernel, without a size yet.
+
+    It is external: of a variable that it sees all uses of, LLVM drops what reads it before it was written.
+    """
     from mlir import ir
 
     attributes = dict(
         sym_name=ir.StringAttr.get(name),
         global_type=ir.TypeAttr.get(parse_type("!llvm.array<0 x i8>")),
-        linkage=ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
+        linkage=ir.Attribute.parse("#llvm.linkage<external>"),
         addr_space=ir.IntegerAttr.get(parse_type("i32"), 3),
         dso_local=ir.UnitAttr.get(),
     )
@@ -95,3 +100,50 @@ def _at(builder: Builder, base: Any, offset: int) -> Any:
         return base
     steps, byte = ir.DenseI32ArrayAttr.get([offset]), ir.TypeAttr.get(parse_type("i8"))
     return builder.op("llvm.getelementptr", [base], POINTERS[SPACE], rawConstantIndices=steps, elem_type=byte)
+
+
+def moved_in_lds(builder: Builder, base: Any, offset: Any, width: int) -> Any:
+    """The LDS pointer `base` moved by `offset` elements of `width` bytes, a power of 2.
+
+    A known part of a sum is added last, where instructions take it as their offset and what is before it is shared by
+    all atoms of a tile; `swizzle ^ 32` becomes one exclusive or of the bytes that are computed for `swizzle` anyway.
+    Addresses have 32 bits and wrap, so products and sums may change places.
+    """
+    value, added = _apart(offset, "arith.addi")
+    value, flipped = _apart(value, "arith.xori")
+    if value is None:
+        return _at(builder, base, wrap((flipped + added) * width, 32))
+    kind = str(value.type)
+    scaled = builder.op("arith.muli", [value, builder.constant(width, kind)], kind) if width > 1 else value
+    if flipped:
+        scaled = builder.op("arith.xori", [scaled, builder.constant(flipped * width, kind)], kind)
+    return _at(builder, gep(builder, base, scaled, SPACE, 8), wrap(added * width, 32))
+
+
+def _apart(value: Any, name: str) -> tuple[Any, int]:
+    """A value without the known operand of an operation of this name; of a known value None and its number."""
+    if value is None:
+        return None, 0
+    known = _known(value)
+    if known is not None:
+        return None, known
+    made = value.owner
+    if getattr(made, "name", "") == name and (known := _known(made.operands[1])) is not None:
+        return made.operands[0], known
+    return value, 0
+
+
+def _known(value: Any) -> int | None:
+    from mlir import ir
+
+    if getattr(value.owner, "name", "") != "arith.constant":
+        return None
+    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
+
+
+def gep(builder: Builder, base: Any, index: Any, space: str, bits: int) -> Any:
+    """The pointer `base` moved by a number of elements of so many bits."""
+    from mlir import ir
+
+    steps, element = ir.DenseI32ArrayAttr.get([-(2**31)]), ir.TypeAttr.get(parse_type(f"i{bits}"))
+    return builder.op("llvm.getelementptr", [base, index], POINTERS[space], rawConstantIndices=steps, elem_type=element)
