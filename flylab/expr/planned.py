@@ -26,7 +26,7 @@ def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
     """The error for an unknown attribute: planned, misspelt, or nothing of the language."""
     if name.startswith("__"):
         return AttributeError(name)
-    if name in PLANNED or (module == "fx.rocdl" and name.startswith("mfma_")):
+    if name in PLANNED:
         return NotSupportedError(
             f"{module}.{name} is part of the language, but this version of flylab does not have it yet",
             hint="README, \"What this version has\", lists what is there",
