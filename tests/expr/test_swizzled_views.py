@@ -286,6 +286,13 @@ REFUSED = {
     "a layout before the layout": (
         "fx.make_view(fx.get_iter(A), fx.make_composed_layout(fx.make_layout(64, 2), fx.make_layout(32)))",
         "before the layout of a view stands a swizzle, and not another layout", r"fx\.composition\(outer, inner\)"),
+    "a buffer of a runtime part": (
+        "fx.rocdl.make_buffer_tensor(fx.slice(tile, (t % 16, None)))",
+        r"how far .*S<3,3,3> o \?\{<=960 div=64\} o 64:1 reaches through its swizzle", "make the buffer of the whole"),
+    "a buffer that begins before its pointer": (
+        "fx.rocdl.make_buffer_tensor(fx.make_view(fx.get_iter(A), "
+        "fx.make_composed_layout(SWIZZLE, -8, fx.make_layout(64))))",
+        "has a negative stride, or one that may be", "flip the array"),
     "coordinates": ("fx.make_view(fx.get_iter(A), fx.make_view((0, 0), fx.make_identity_layout((4, 8))))",
                     "which gives coordinates, and not places in memory", "coordinate tensor begins at a coordinate"),
     "more than the registers have": (
@@ -341,3 +348,28 @@ def test_a_view_seen_through_the_algebra(chip: None, name: str) -> None:
     inner = rule(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((16, 64), (64, 1)))).inner
     wanted = [2 * NUMBERS.flat[index] for index in brute.table(inner)]
     assert found.ravel()[: len(wanted)].tolist() == wanted
+
+
+BUFFER = """
+buffer = fx.rocdl.make_buffer_tensor(tile)
+far = fx.assume(t * 0 + 2**30, low=0)
+B[0, t] = buffer[t % 16, t]
+B[1, t] = buffer[16 + t % 4, t]
+B[2, t] = buffer[t - 80, t]
+B[3, t] = buffer[far + t, t]
+B[4, t] = fx.slice(buffer, (t % 16 - 2**26, None))[t]
+B[5, t] = fx.slice(fx.zipped_divide(buffer, (4, 16)), (None, (far, t)))[1, 2]
+buffer[t + 16, t] = 5.0
+buffer[far + t, t] = 5.0
+buffer[t % 16, 63 - t] = 1.0
+"""
+
+
+def test_a_swizzled_buffer_ends_where_its_tensor_does(chip: None) -> None:
+    """What is outside stays outside through the swizzle, however far it is: reads give 0, writes are dropped."""
+    memory, found = np.append(swizzled(NUMBERS), np.full(4096, 7, np.float32)), np.full((16, 64), 3, np.float32)
+    run("t = fx.thread_idx.x\n" + BUFFER, memory, found)
+    assert (found[0] == NUMBERS[np.arange(64) % 16, np.arange(64)]).all() and not found[1:6].any()
+    written = NUMBERS.copy()
+    written[np.arange(64) % 16, 63 - np.arange(64)] = 1
+    assert (memory[:1024] == swizzled(written)).all() and (memory[1024:] == 7).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.errors import NotSupportedError, TraceError
+from flylab.errors import LayoutError, NotSupportedError, TraceError
 from flylab.expr.algebra import traced
 from flylab.expr.enums import (
     AddressSpace,
@@ -72,7 +72,7 @@ from flylab.expr.select import ceildiv, minimum
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
 from flylab.expr.views import make_buffer
-from flylab.layout import cosize, get_leaves
+from flylab.layout import ComposedLayout, cosize, get_leaves
 
 __all__ = [
     "AddressSpace",
@@ -157,7 +157,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             hint="give an fx.Tensor parameter or a view of one",
         )
     layout = tensor.spec.facts()
-    if min([stride if isinstance(stride, int) else stride.low for stride in get_leaves(layout.stride)]) < 0:
+    if min([step if isinstance(step, int) else step.low for step in _steps(layout)]) < 0:
         raise TraceError(
             f"make_buffer_tensor: {name_of(tensor, 'the tensor')} {layout} has a negative stride, or one that may be, "
             "and a buffer reaches forward from its first element only",
@@ -170,10 +170,13 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             "make_buffer_tensor(num_records_bytes=) takes a number known while tracing",
             hint="pass it as an fx.Constexpr[int] parameter",
         )
+    if isinstance(layout, ComposedLayout) and not max_size and num_records_bytes is None:
+        return make_buffer(tensor, -(-_reached(tensor, layout) * tensor.spec.dtype.bits // 8))
     if tensor.spec.is_runtime and not max_size and num_records_bytes is None:
         count = minimum(CLASSES["Int64"](_cosize(tensor)), MAX_RECORDS)
         return make_buffer(tensor, minimum(ceildiv(count * tensor.spec.dtype.bits, 8), MAX_RECORDS))
-    covered = 0 if tensor.spec.is_runtime else -(-cosize(layout) * tensor.spec.dtype.bits // 8)
+    unknown = tensor.spec.is_runtime or isinstance(layout, ComposedLayout)
+    covered = 0 if unknown else -(-cosize(layout) * tensor.spec.dtype.bits // 8)
     records = MAX_RECORDS if max_size else covered if num_records_bytes is None else num_records_bytes
     # An offset beyond 32 bits becomes the largest that an access of 16 bytes can have: no tensor reaches there.
     if not 0 <= records <= MAX_RECORDS or covered == records > MAX_RECORDS - 15:
@@ -183,6 +186,26 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             hint="slice the tensor into parts below 4 GiB first, or copy it with fx.UniversalCopy",
         )
     return make_buffer(tensor, records)
+
+
+def _steps(layout: Any) -> list[Any]:
+    """The strides of a layout, and the offset of a composed one: where it goes from its pointer."""
+    if isinstance(layout, ComposedLayout):
+        return [layout.offset, *get_leaves(layout.inner.stride)]
+    return list(get_leaves(layout.stride))
+
+
+def _reached(tensor: Tensor, layout: ComposedLayout) -> int:
+    """How many elements from its pointer on a swizzled tensor covers."""
+    try:
+        return cosize(layout)
+    except LayoutError:
+        raise TraceError(
+            f"make_buffer_tensor: how far {name_of(tensor, 'the tensor')} {layout} reaches through its swizzle is not "
+            "known while tracing, or would have to be listed",
+            hint="make the buffer of the whole tensor, and see that through the swizzle: "
+            "fx.make_view(fx.get_iter(buffer), layout)",
+        ) from None
 
 
 globals().update(CALLS)  # mfma_f32_16x16x16f16 and so on
