@@ -21,6 +21,7 @@ from flylab.expr.lines import Line
 from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric
 from flylab.expr.promotion import plain
+from flylab.expr.shared import launched_bytes
 from flylab.expr.state import FunctionState, KernelState, tracing
 from flylab.expr.tensor import Tensor
 from flylab.passes.recording import lines_of
@@ -125,15 +126,15 @@ class Trace:
         known = _known_block(call.kernel, blocks)
         _check_extents(call.kernel, grids, known, self.target)
         smem = plain(smem)
-        if smem is not None and (not isinstance(smem, int) or not 0 <= smem <= self.target.lds_bytes):
+        if smem is not None and (type(smem) is not int or not 0 <= smem <= self.target.lds_bytes):
             raise TraceError(
                 f"launch of '{call.kernel.name}': smem={smem!r}",
                 hint=f"dynamic LDS is 0 to {self.target.lds_bytes} bytes on {self.target}",
             )
         arguments = [passed(p, call.arguments[p.name]) for p in call.kernel.signature.parameters]
         symbol = self._symbol(call.kernel.name)
-        self._trace_kernel(call.kernel, symbol, arguments, known, grids)
-        self._launch_func(symbol, arguments, grids, blocks, smem)
+        state = self._trace_kernel(call.kernel, symbol, arguments, known, grids)
+        self._launch_func(symbol, arguments, grids, blocks, launched_bytes(state, smem))
 
     def mark(self) -> tuple[int, frozenset[str]]:
         """What was called and traced so far, for `back_to`."""
@@ -161,7 +162,7 @@ class Trace:
         arguments: list[Passed],
         known: tuple[int, int, int] | None,
         grid: list[Any],
-    ) -> None:
+    ) -> KernelState:
         from mlir import ir
 
         runtime = [a for passed in arguments for slot in passed.slots for a in slot[0].on_device()]
@@ -186,6 +187,7 @@ class Trace:
             names = Names(state)
             kernel.run_for_effect({passed.name: passed.received(values, names) for passed in arguments})
             op("gpu.return", [], loc=_end(kernel))
+        return state
 
     def _launch_func(
         self,
@@ -193,7 +195,7 @@ class Trace:
         arguments: list[Passed],
         grid: list[Any],
         block: list[Any],
-        smem: int | None,
+        smem: int,
     ) -> None:
         from mlir import ir
 

@@ -72,7 +72,8 @@ OPERATIONS = {
         Operation("int_swizzle", ("index",), ("swizzled",), ("swizzle",), meaning="an index through a swizzle"),
         Operation("add_offset", ("iterator", "offset"), ("moved",), meaning="move a pointer, in elements"),
         Operation("recast_iter", ("iterator",), ("recast",), meaning="the same address as a pointer to another format"),
-        Operation("ptrtoint", ("iterator",), ("address",), meaning="the address of a pointer into global memory"),
+        Operation("ptrtoint", ("iterator",), ("address",), meaning="the address of a global pointer, or one of LDS"),
+        Operation("inttoptr", ("address",), ("iterator",), meaning="the typed pointer at an address: ptrtoint back"),
         Operation(
             "make_buffer_ptr",
             ("iterator", "num_records*"),
@@ -99,7 +100,10 @@ OPERATIONS = {
             meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
         ),
         # LDS.
-        Operation("shared_alloc", (), ("whole",), ("bytes", "align"), "allocates", "a pointer to bytes of LDS"),
+        Operation(
+            "shared_alloc", (), ("whole",), ("bytes", "align", "symbol"), "allocates",
+            "a pointer to bytes of LDS: with a symbol, to those that all with it in the kernel share",
+        ),
         Operation(
             "shared_part", ("whole",), ("part",), ("offset", "bytes"),
             meaning="a pointer to a part of a shared_alloc, for what touches no other part of it",

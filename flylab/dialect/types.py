@@ -21,6 +21,8 @@ from flylab.layout.runtime_leaves import runtime_leaves
 
 SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
+POINTERS = {"global": "!llvm.ptr<1>", "shared": "!llvm.ptr<3>"}
+"""What a pointer into a memory space is in LLVM; AMDGPU's address spaces 1 and 3."""
 
 
 def _align_text(align: int) -> str:

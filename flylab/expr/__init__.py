@@ -10,6 +10,19 @@ from flylab.atoms import CopyAtom
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
+from flylab.expr.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_fmax,
+    atomic_fmin,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_sub,
+    atomic_xchg,
+    atomic_xor,
+)
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     copy,
@@ -81,6 +94,15 @@ from flylab.expr.leafwise import (
 from flylab.expr.math import absf
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
+from flylab.expr.pointers import (
+    PointerType,
+    inttoptr,
+    make_ptr,
+    memref_alloca,
+    ptr_load,
+    ptr_store,
+    to_llvm_ptr,
+)
 from flylab.expr.printf import printf
 from flylab.expr.raw import as_dsl_value, as_ir_value
 from flylab.expr.recast import ptrtoint, recast_iter
@@ -88,7 +110,7 @@ from flylab.expr.reductions import ReductionOp
 from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
-from flylab.expr.shared import SharedAllocator
+from flylab.expr.shared import SharedAllocator, get_dyn_shared
 from flylab.expr.static_values import IntTupleType, LayoutType, SwizzleType, TileType, static
 from flylab.expr.struct import (
     Align,

@@ -13,6 +13,9 @@ from flylab.expr.numeric import CLASSES, compare, numeric_class
 from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer
 
+ADDRESSES = {"global": "Int64", "shared": "Int32"}
+"""The format of an address in the memory spaces whose pointers have one."""
+
 
 def recast_iter(result_type: Any, src: Pointer) -> Pointer:
     """The same address as a pointer to another number format: `fx.recast_iter(fx.Uint32, fx.get_iter(bytes))`.
@@ -46,7 +49,7 @@ def aligned(pointer: Pointer, align: int, kind: Any, holds: str = "") -> Pointer
     needed = max(align, dtype.bits // 8)
     if spec.known_align < needed:
         text = f"{name} ({spec}) is no multiple of {needed} bytes, as the address of {holds or dtype} must be"
-        if spec.space != "global":
+        if spec.space not in ADDRESSES:
             raise TraceError(text.replace(" is no", " is not known to be a"),
                              hint="recast before: the tensor's pointer, of which the buffer is made")
         device_check(compare("==", ptrtoint(pointer) & (needed - 1), 0), text,
@@ -69,13 +72,18 @@ def retyped(pointer: Pointer, kind: Any, align: int) -> Pointer:
 
 
 def ptrtoint(ptr: Pointer) -> Any:
-    """The address of a pointer into global memory, an Int64."""
+    """The address of a pointer into global memory, an Int64; into LDS, an Int32: bytes into the block's LDS.
+
+    In a kernel that asks for one in LDS, the fields of a struct there lie at their offsets.
+    """
     _require_pointer(ptr, "ptrtoint")
-    if ptr.spec.space != "global":
+    if ptr.spec.space not in ADDRESSES:
         raise TraceError(f"ptrtoint of a pointer into {ptr.spec.space} memory, which has no such address",
                          hint="take that of the tensor itself")
-    kind = CLASSES["Int64"]
-    return kind(fly("ptrtoint", [ptr.value], [mlir_type(kind.dtype)]))
+    kind = CLASSES[ADDRESSES[ptr.spec.space]]
+    address = kind(fly("ptrtoint", [ptr.value], [mlir_type(kind.dtype)]))
+    address.divisor = ptr.spec.known_align
+    return address
 
 
 def _require_pointer(value: Any, use: str) -> None:

@@ -34,6 +34,11 @@ class Pointer(Owned):
         """The class of an element."""
         return CLASSES[self.spec.dtype.name]
 
+    @property
+    def type(self) -> Ptr:
+        """Its type: element format, memory space and alignment. `fx.PointerType.get` makes one from nothing."""
+        return self.spec
+
     def __add__(self, offset: Any) -> Pointer:
         if isinstance(offset, float) or (isinstance(offset, Numeric) and offset.dtype.is_float):
             raise TraceError(f"a pointer moved by {offset!r} elements", hint="give an integer")
@@ -85,6 +90,11 @@ class Tensor(Owned):
     def dtype(self) -> type[Numeric]:
         """The class of an element."""
         return CLASSES[self.spec.dtype.name]
+
+    @property
+    def type(self) -> MemRef:
+        """Its type: element format, memory space, layout and alignment."""
+        return self.spec
 
     @property
     def layout(self) -> Any:

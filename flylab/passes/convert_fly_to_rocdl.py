@@ -12,12 +12,12 @@ from typing import Any
 
 from flylab.atoms import CopyAtom
 from flylab.dialect.operations import attribute
-from flylab.dialect.types import Ptr, of_mlir
+from flylab.dialect.types import POINTERS, Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
-from flylab.passes.crossing_pointers import BUFFER_POINTER, POINTERS, CrossingPointers, wide, widest
+from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.shared_memory import SharedMemory
@@ -100,7 +100,7 @@ def _shared_part(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    conversion.address[op.results[0]] = conversion.shared.in_dynamic(op, builder)
+    conversion.address[op.results[0]] = conversion.shared.dynamic(op, builder)
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -114,6 +114,11 @@ def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
 def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
     address = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], op.results[0].type)
     op.results[0].replace_all_uses_with(address)
+
+
+def _inttoptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    kind = POINTERS[of_mlir(op.results[0].type).space]
+    conversion.address[op.results[0]] = builder.op("llvm.inttoptr", [op.operands[0]], kind)
 
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -257,6 +262,7 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.to_llvm_ptr": _to_llvm_ptr,
     "fly.recast_iter": _recast_iter,
     "fly.ptrtoint": _ptrtoint,
+    "fly.inttoptr": _inttoptr,
     "fly.make_buffer_ptr": _make_buffer_ptr,
     "fly.add_offset": _add_offset,
     "fly.ptr_load": _load,

@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dialect.types import Ptr, of_mlir
+from flylab.dialect.types import POINTERS, Ptr, of_mlir
 from flylab.passes.regions import ENDS, STRUCTURED, Crossing, crossings, made_again
 from flylab.passes.rewriter import Builder, parse_type
 
-POINTERS = {"global": "!llvm.ptr<1>", "shared": "!llvm.ptr<3>"}
-"""What a pointer into a memory space is in LLVM; AMDGPU's address spaces 1 and 3."""
 BUFFER_POINTER = "!llvm.ptr<8>"
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.dialect.operations import attribute
-from flylab.dialect.types import of_mlir
-from flylab.passes.crossing_pointers import POINTERS
+from flylab.dialect.types import POINTERS, of_mlir
 from flylab.passes.rewriter import Builder, function_of, parse_type
 
 SPACE = "shared"
@@ -26,40 +25,46 @@ class SharedMemory:
         self.seen = {function_of(op) for op in ops
                      if op.name == "fly.ptrtoint" and of_mlir(op.operands[0].type).space == SPACE}
         """The kernels that take the address of something in LDS."""
-        self.count = 0
-        self.dynamic: Any = None
+        self.variables: dict[str, Any] = {}
+        self.extents: dict[str, tuple[int, int]] = {}
+        """The bytes and the alignment of each variable so far."""
 
     def static(self, op: Any, builder: Builder) -> Any:
         """The pointer of a `fly.shared_alloc`; None where each of its parts is a variable."""
-        function = function_of(op)
+        function, name = function_of(op), attribute(op, "symbol")
         parted = all(use.owner.operation.name == "fly.shared_part" for use in op.results[0].uses)
         if parted and function not in self.seen:
             return None
-        return self._variable(builder, function, int(attribute(op, "bytes")), int(attribute(op, "align")))
+        return self._variable(builder, function, name, int(attribute(op, "bytes")), int(attribute(op, "align")))
 
     def part(self, op: Any, whole: Any, builder: Builder) -> Any:
         """The pointer of a `fly.shared_part` of what `static` gave."""
         if whole is not None:
             return _at(builder, whole, int(attribute(op, "offset")))
         align = of_mlir(op.results[0].type).known_align
-        return self._variable(builder, function_of(op), int(attribute(op, "bytes")), align)
+        return self._variable(builder, function_of(op), "", int(attribute(op, "bytes")), align)
 
-    def _variable(self, builder: Builder, function: Any, size: int, align: int) -> Any:
-        name = f"{_name(function)}.lds_{self.count}"
-        self.count += 1
-        _global(function, name, size, align, "internal")
-        return _address_of(builder, name)
-
-    def in_dynamic(self, op: Any, builder: Builder) -> Any:
+    def dynamic(self, op: Any, builder: Builder) -> Any:
         """The pointer of a `fly.shared_dynamic`."""
+        base = self._address(builder, function_of(op), DYNAMIC, 0, int(attribute(op, "align")), "external")
+        return _at(builder, base, int(attribute(op, "offset")))
+
+    def _variable(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:
+        own = f"{_name(function)}.{name or f'lds_{len(self.variables)}'}"
+        return self._address(builder, function, own, size, align, "internal")
+
+    def _address(self, builder: Builder, function: Any, name: str, size: int, align: int, linkage: str) -> Any:
+        """The address of a variable, which is made or grows as needed."""
         from mlir import ir
 
-        align = int(attribute(op, "align"))
-        if self.dynamic is None:
-            self.dynamic = _global(function_of(op), DYNAMIC, 0, align, "external")
-        before = ir.IntegerAttr(self.dynamic.attributes["alignment"])
-        self.dynamic.attributes["alignment"] = ir.IntegerAttr.get(before.type, max(before.value, align))
-        return _at(builder, _address_of(builder, DYNAMIC), int(attribute(op, "offset")))
+        if name not in self.variables:
+            self.variables[name] = _global(function, name, linkage)
+        variable = self.variables[name]
+        before_size, before_align = self.extents.get(name, (0, 1))
+        self.extents[name] = size, align = max(size, before_size), max(align, before_align)
+        variable.attributes["global_type"] = ir.TypeAttr.get(parse_type(f"!llvm.array<{size} x i8>"))
+        variable.attributes["alignment"] = ir.IntegerAttr.get(parse_type("i64"), align)
+        return builder.op("llvm.mlir.addressof", [], POINTERS[SPACE], global_name=ir.FlatSymbolRefAttr.get(name))
 
 
 def _name(function: Any) -> str:
@@ -68,26 +73,19 @@ def _name(function: Any) -> str:
     return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
-def _global(function: Any, name: str, size: int, align: int, linkage: str) -> Any:
-    """A variable of so many bytes, beside the kernel."""
+def _global(function: Any, name: str, linkage: str) -> Any:
+    """A variable beside the kernel, without a size yet."""
     from mlir import ir
 
     attributes = dict(
         sym_name=ir.StringAttr.get(name),
-        global_type=ir.TypeAttr.get(parse_type(f"!llvm.array<{size} x i8>")),
+        global_type=ir.TypeAttr.get(parse_type("!llvm.array<0 x i8>")),
         linkage=ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
         addr_space=ir.IntegerAttr.get(parse_type("i32"), 3),
-        alignment=ir.IntegerAttr.get(parse_type("i64"), align),
         dso_local=ir.UnitAttr.get(),
     )
     with ir.InsertionPoint(function):
         return ir.Operation.create("llvm.mlir.global", regions=1, attributes=attributes, loc=function.location)
-
-
-def _address_of(builder: Builder, name: str) -> Any:
-    from mlir import ir
-
-    return builder.op("llvm.mlir.addressof", [], POINTERS[SPACE], global_name=ir.FlatSymbolRefAttr.get(name))
 
 
 def _at(builder: Builder, base: Any, offset: int) -> Any:

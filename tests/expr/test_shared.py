@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ chips = pytest.mark.parametrize("chip", sorted(TARGETS))
 BLOCK = 256
 
 
-def run(body: str, *arrays: np.ndarray, chip: str, block: int = BLOCK, head: str = "", **names: Any) -> Any:
+def run(body: str, *arrays: np.ndarray, chip: str = "gfx942", launch: str = "", **names: Any) -> Any:
     """Run a kernel of this body over `A`, `B` ... in one block; its compilation."""
     parameters = ", ".join(f"{name}: fx.Tensor" for name in "ABCD"[: len(arrays)])
     given = ", ".join("ABCD"[: len(arrays)])
     lines = "\n".join("    " + line for line in body.strip("\n").splitlines())
-    made = cell(f"{head}\n@flyc.kernel\ndef k({parameters}):\n{lines}\n\n"
-                f"@flyc.jit\ndef launch({parameters}):\n    k({given}).launch(grid=1, block={block})\n")
+    made = cell(f"@flyc.kernel\ndef k({parameters}):\n{lines}\n\n"
+                f"@flyc.jit\ndef launch({parameters}):\n    k({given}).launch(grid=1, block={BLOCK}{launch})\n")
     made.update(names)
     with flylab.use(chip):
         made["launch"](*arrays)
@@ -75,6 +76,194 @@ def test_the_fields_of_a_struct_lie_apart(chip: str) -> None:
     run(FIELDS, given, got, chip=chip, Tiles=Tiles)
     i = np.arange(BLOCK)
     np.testing.assert_array_equal(got, given[::-1] + (i ^ 5) * 3 - 7000)
+
+
+REDUCTION = """
+i = fx.thread_idx.x
+lane, wave = i % 64, i // 64
+partial = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 4]).peek()
+total = A[i]
+for step in fx.range_constexpr(6):
+    total = total + gpu.shuffle_xor(total, 32 >> step, 64)
+if lane == 0:
+    partial[wave] = total
+fx.barrier()
+B[i] = partial.load().reduce(fx.ReductionOp.ADD)
+"""
+
+
+@chips
+def test_a_block_reduces_over_its_waves(chip: str) -> None:
+    given, got = np.random.default_rng(1).integers(-99, 99, BLOCK).astype(np.float32), np.zeros(BLOCK, np.float32)
+    compiled = run(REDUCTION, given, got, chip=chip)
+    assert (got == given.sum()).all()
+    assert "ds_read_b128" in compiled.isa.text  # the four partial sums at once: they are aligned
+
+
+@fx.struct
+class Inner:
+    tag: fx.Uint8
+    wide: fx.Float64
+
+
+@fx.struct
+class Outer:
+    first: fx.Uint8
+    second: fx.Float32
+    inner: Inner
+    last: fx.Align[fx.Array[fx.Float16, 3], 64]
+
+
+@fx.union
+class Either:
+    floats: fx.Array[fx.Float32, 8]
+    halves: fx.Array[fx.Float16, 32]
+
+
+@fx.struct
+class Pair:
+    a: fx.Array[fx.Float16, 3]
+    b: fx.Array[fx.Float16, 8]
+
+
+@fx.struct
+class Both:
+    x: fx.Array[fx.Int32, 128]
+    y: fx.Array[fx.Int32, 128]
+
+
+OFFSETS = """
+one, two = fx.SharedAllocator(), fx.SharedAllocator(base_alignment=128)
+lds, other = one.allocate(Outer), two.allocate(Either)
+third = one.allocate(fx.Array[fx.Int16, 5])
+places = (lds.first, lds.second, lds.inner, lds.inner.tag, lds.inner.wide, lds.last, other, other.floats, other.halves,
+          third)
+if fx.thread_idx.x == 0:
+    for n in fx.range_constexpr(len(places)):
+        A[n] = fx.ptrtoint(places[n].ptr) - fx.ptrtoint(lds.ptr)
+    A[10], A[11], A[12] = one.allocated_bytes, two.allocated_bytes, fx.ptrtoint(other.ptr)
+"""
+
+
+@chips
+def test_in_lds_the_offsets_are_those_of_c(chip: str) -> None:
+    """Those of gcc 12 on x86-64 for the same declarations, with `_Alignas(64)`."""
+    got = np.zeros(16, np.int32)
+    run(OFFSETS, got, chip=chip, Outer=Outer, Either=Either)
+    assert got[:6].tolist() == [0, 4, 8, 8, 16, 64]
+    assert len(set(got[6:9].tolist())) == 1 and got[12] % 128 == 0  # a union's fields share their bytes
+    assert got[10] == 128 + 10 and got[11] == 64
+    spans = sorted([(0, 128), (got[6], got[6] + 64), (got[9], got[9] + 10)])
+    assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False))
+
+
+@chips
+def test_a_union_in_lds_is_read_as_another_field(chip: str) -> None:
+    given, got = np.random.default_rng(2).random(8, np.float32), np.zeros(16, np.float16)
+    run("""
+        both = fx.SharedAllocator().allocate(Either)
+        if fx.thread_idx.x < 8:
+            both.floats[fx.thread_idx.x].poke(A[fx.thread_idx.x])
+        fx.barrier()
+        if fx.thread_idx.x < 16:
+            B[fx.thread_idx.x] = both.halves[fx.thread_idx.x].peek()
+        """, given, got, chip=chip, Either=Either)
+    np.testing.assert_array_equal(got.view(np.uint16), given.view(np.uint16))
+
+
+@chips
+def test_a_vector_load_of_a_field_has_the_alignment_that_holds(chip: str) -> None:
+    """Of {a: 3 x f16, b: 8 x f16} b begins at 6: nothing but 2 bytes of alignment may be assumed."""
+    given, got = np.arange(8, dtype=np.float16), np.zeros(8, np.float16)
+    compiled = run("""
+        lds = fx.SharedAllocator().allocate(Pair)
+        t = fx.thread_idx.x
+        if t < 8:
+            lds.b[t].poke(A[t])
+            lds.a[t % 3].poke(A[t] * 2)
+        fx.barrier()
+        whole = lds.b.load()
+        if t == 0:
+            for n in fx.range_constexpr(8):
+                B[n] = whole[n]
+        if fx.ptrtoint(lds.ptr) + 6 != fx.ptrtoint(lds.b.ptr):
+            B[0] = fx.Float16(-1.0)
+        """, given, got, chip=chip, Pair=Pair)
+    np.testing.assert_array_equal(got, given)
+    loads = re.findall(r"load <8 x half>, ptr addrspace\(3\) .*, align (\d+)", compiled.llvm)
+    assert loads == ["2"]
+
+
+@chips
+def test_views_taken_inside_of_control_flow(chip: str) -> None:
+    given, got = np.arange(BLOCK, dtype=np.int32), np.zeros(BLOCK, np.int32)
+    run("""
+        i = fx.thread_idx.x
+        lds = fx.SharedAllocator().allocate(Both).peek()
+        if i < 128:
+            lds.x.view(fx.make_layout((16, 8), (8, 1)))[i // 8, i % 8] = A[i]
+        else:
+            lds.y.view()[i - 128] = A[i] * 2
+        fx.barrier()
+        total = fx.Int32(0)
+        for n in range(i % 4):
+            inner = lds.y.view(fx.make_layout(128, 1))
+            local = fx.SharedAllocator().allocate(fx.Array[fx.Int32, 256]).peek()
+            local[i] = inner[n]
+            total = total + local[i]
+        B[i] = total + lds.x[127 - i % 128]
+        """, given, got, chip=chip,
+        Both=Both)
+    i = np.arange(BLOCK)
+    sums = np.concatenate([[0], np.cumsum(given[128:] * 2)])
+    np.testing.assert_array_equal(got, sums[i % 4] + given[127 - i % 128])
+
+
+@chips
+def test_each_call_allocates_anew_and_helpers_may(chip: str) -> None:
+    def helper(kind: Any) -> Any:
+        return fx.SharedAllocator().allocate(kind).peek()
+
+    given, got = np.arange(BLOCK, dtype=np.int32), np.zeros(BLOCK, np.int32)
+    compiled = run("""
+        i = fx.thread_idx.x
+        tiles = [helper(fx.Array[fx.Int32, 256]) for _ in range(3)]
+        for n in fx.range_constexpr(3):
+            tiles[n][i] = A[i] * (n + 1)
+        fx.barrier()
+        B[i] = tiles[0][255 - i] + tiles[1][i ^ 1] * 1000 + tiles[2][i ^ 2] * 1000000
+        """, given, got, chip=chip, helper=helper)
+    i = np.arange(BLOCK)
+    np.testing.assert_array_equal(got, (255 - i) + (i ^ 1) * 2000 + (i ^ 2) * 3000000)
+    assert compiled.isa.kernels["k"].lds_bytes == 3 * 1024
+
+
+DYNAMIC = """
+i = fx.thread_idx.x
+first = fx.SharedAllocator(static=False)
+tile, odd, wide = first.allocate(fx.Array[fx.Int32, 256]), first.allocate(3), first.allocate(fx.Array[fx.Int64, 256])
+B[i] = fx.Int32(first.allocated_bytes)
+fixed = fx.SharedAllocator().allocate(fx.Array[fx.Int32, 7]).peek()
+tile[i].poke(A[i])
+wide[i].poke(A[i] * 3)
+odd[i % 3].poke(7)
+fixed[i % 7] = 5
+fx.barrier()
+B[i] = B[i] * 1000 + tile[255 - i].peek() + wide[i ^ 1].peek().to(fx.Int32) + odd[2].peek() + fixed[6]
+B[i] = B[i] + (fx.get_dyn_shared(fx.Int32)[i] - A[i])
+"""
+
+
+@chips
+@pytest.mark.parametrize("launch", ["", ", smem=4000"])
+def test_the_launch_gives_the_dynamic_lds(chip: str, launch: str) -> None:
+    given, got = np.arange(BLOCK, dtype=np.int32), np.zeros(BLOCK, np.int32)
+    compiled = run(DYNAMIC, given, got, chip=chip, launch=launch)
+    i = np.arange(BLOCK)
+    assert compiled.isa.kernels["k"].lds_bytes == 1024  # 28 static bytes, and as many as align what follows
+    (step,) = compiled.host.steps([0, 0, 0])
+    assert step.smem == (4000 if launch else 1024 + 8 + 2048)
+    np.testing.assert_array_equal(got, 3080_000 + (255 - i) + 3 * (i ^ 1) + 7 + 5)
 
 
 @pytest.mark.parametrize(("chip", "bytes_", "refused"), [("gfx942", 80_000, True), ("gfx950", 80_000, False),
