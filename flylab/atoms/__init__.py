@@ -3,6 +3,7 @@
 from flylab.atoms.copy import CopyAtom, CopyOp, atomic_op, copy_op
 from flylab.atoms.mma import MFMA, SCALED, SPARSE, STATE, UNIVERSAL, MmaAtom, MmaOp
 from flylab.atoms.mma_table import mma_atom, mma_op
+from flylab.atoms.traversal import GemmTraversalOrder
 
-__all__ = ["MFMA", "SCALED", "SPARSE", "STATE", "UNIVERSAL", "CopyAtom", "CopyOp", "MmaAtom", "MmaOp",
-           "atomic_op", "copy_op", "mma_atom", "mma_op"]
+__all__ = ["MFMA", "SCALED", "SPARSE", "STATE", "UNIVERSAL", "CopyAtom", "CopyOp", "GemmTraversalOrder", "MmaAtom",
+           "MmaOp", "atomic_op", "copy_op", "mma_atom", "mma_op"]

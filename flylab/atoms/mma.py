@@ -32,8 +32,8 @@ UNIVERSAL = "fly.universal_fma"
 STATE: dict[str, tuple[str, ...]] = {MFMA: (), SCALED: ("scale_a", "scale_b"), SPARSE: ("index",), UNIVERSAL: ()}
 """What an atom of a family takes beside its matrices: an integer of 32 bits in each thread."""
 
-OPTIONS: dict[str, dict[str, int]] = {MFMA: {}, SCALED: {"opselA": 4, "opselB": 4}, SPARSE: {"abid": 4}, UNIVERSAL: {}}
-"""The numbers in an operation that say which part of its state counts, and how many values each may have."""
+OPTIONS: dict[str, tuple[str, ...]] = {MFMA: (), SCALED: ("opselA", "opselB"), SPARSE: ("abid",), UNIVERSAL: ()}
+"""The numbers in an operation that say which part of its state counts."""
 
 
 def source_tv(where: Operand) -> Layout:
@@ -86,9 +86,10 @@ class MmaOp:
     options: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, most, given in zip(OPTIONS[self.family], OPTIONS[self.family].values(), self.options, strict=True):
-            if type(given) is not int or not 0 <= given < most:
-                raise LayoutError(f"{name}={given!r} of {self.family}", hint=f"give an integer from 0 to {most - 1}")
+        for name, given in zip(OPTIONS[self.family], self.options, strict=True):
+            if type(given) is not int or not 0 <= given < self.parts:
+                raise LayoutError(f"{name}={given!r} of {self.family}",
+                                  hint=f"give an integer from 0 to {self.parts - 1}")
         for matrix, tv in zip("ABC", (self.layout_A_tv, self.layout_B_tv, self.layout_C_tv), strict=True):
             if not _covers(tv, self.elements(matrix)):
                 raise LayoutError(f"{self}: {tv} does not cover the {self.elements(matrix)} elements of {matrix} "
@@ -108,6 +109,11 @@ class MmaOp:
     def sparse(self) -> bool:
         """True where A is stored with two of each four elements along K."""
         return self.family == SPARSE
+
+    @property
+    def parts(self) -> int:
+        """The parts of the 32 bits of its state: four scales of 8 bits, or two bits for each item of a sparse A."""
+        return 16 // self.row.a.items if self.row and self.sparse else 4
 
     def tile(self, matrix: str) -> tuple[int, ...]:
         """The extents of the tile of "A", "B", or "C" (which D shares).

@@ -119,6 +119,10 @@ OPERATIONS = {
         Operation(
             "copy_atom_store", ("value", "target"), (), ("atom",), effect="writes", meaning="the store of one atom"
         ),
+        # Matrix products in the same three forms; `state` is what the atom takes beside its matrices.
+        Operation("gemm", ("d", "a", "b", "c", "state*"), (), ("atom", "order"), "writes", "D = A x B + C, by atoms"),
+        Operation("mma_atom_call", ("d", "a", "b", "c", "state*"), (), ("atom",), "writes", "one atom of it"),
+        Operation("mma_atom_call_ssa", ("a", "b", "c", "state*"), ("d",), ("atom",), meaning="one atom, on vectors"),
     )
 }
 

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.atoms import CopyAtom
+from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
@@ -92,6 +92,14 @@ from flylab.expr.leafwise import (
     int_tuple_sub,
 )
 from flylab.expr.math import absf
+from flylab.expr.mma import (
+    MmaOperand,
+    UniversalFMA,
+    atom_set_value,
+    gemm,
+    make_mma_atom,
+    mma_atom_call,
+)
 from flylab.expr.numeric import Float, Integer, Numeric
 from flylab.expr.planned import missing as _missing
 from flylab.expr.pointers import (

@@ -19,6 +19,7 @@ from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
 from flylab.passes.hidden_arguments import read_size
+from flylab.passes.mma_to_rocdl import multiplied
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
 from flylab.passes.shared_memory import SharedMemory
 from flylab.passes.small_floats import converted
@@ -270,4 +271,5 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.ptr_store": _store,
     "fly.copy_atom_store": _store,
     "fly.convert_float": _convert_float,
+    "fly.mma_atom_call_ssa": lambda _, op, builder: op.results[0].replace_all_uses_with(multiplied(op, builder)),
 }

@@ -24,6 +24,7 @@ from flylab.layout.consecutive import runs
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
+from flylab.passes.gemm_lowering import lower_gemm
 from flylab.passes.regions import ENDS, STRUCTURED
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 from flylab.passes.vectors import element, extract, shape_of, vector_type
@@ -65,6 +66,26 @@ class _Lowering:
             value = offset.value(64 if offset.high > MOST[32] else offset.bits)
         spec = of_mlir(pointer.type)
         return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
+
+    def load(self, builder: Builder, pointer: Any, layout: Layout) -> Any:
+        """The elements of a layout at a pointer, in the order of its coordinates, as a vector."""
+        kind = of_mlir(pointer.type).dtype.mlir
+        pieces = [
+            builder.fly("ptr_load", [self.moved(builder, pointer, start)], [vector_type(kind, count)])
+            for start, count in _runs(layout)
+        ]
+        if len(pieces) == 1:
+            return pieces[0]
+        elements = [element(builder, piece, i) for piece in pieces for i in range(shape_of(piece)[0])]
+        return builder.op("vector.from_elements", elements, vector_type(kind, len(elements)))
+
+    def store(self, builder: Builder, value: Any, pointer: Any, layout: Layout) -> None:
+        """The mirror of `load`."""
+        taken = 0
+        for start, count in _runs(layout):
+            part = extract(builder, value, taken, count)
+            builder.fly("ptr_store", [part, self.moved(builder, pointer, start)], [])
+            taken += count
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
@@ -179,27 +200,14 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _load_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    spec: MemRef = of_mlir(op.operands[0].type)
-    pointer = lowering.pointer[op.operands[0]]
-    pieces = [
-        builder.fly("ptr_load", [lowering.moved(builder, pointer, start)], [vector_type(spec.dtype.mlir, count)])
-        for start, count in _runs(lowering.bound(builder, op.operands[0]))
-    ]
-    value = pieces[0]
-    if len(pieces) > 1:
-        elements = [element(builder, piece, i) for piece in pieces for i in range(shape_of(piece)[0])]
-        value = builder.op("vector.from_elements", elements, op.results[0].type)
-    op.results[0].replace_all_uses_with(value)
+    view = op.operands[0]
+    loaded = lowering.load(builder, lowering.pointer[view], lowering.bound(builder, view))
+    op.results[0].replace_all_uses_with(loaded)
 
 
 def _store_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
     value, view = op.operands
-    pointer = lowering.pointer[view]
-    taken = 0
-    for start, count in _runs(lowering.bound(builder, view)):
-        part = extract(builder, value, taken, count)
-        builder.fly("ptr_store", [part, lowering.moved(builder, pointer, start)], [])
-        taken += count
+    lowering.store(builder, value, lowering.pointer[view], lowering.bound(builder, view))
 
 
 def _copy(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -234,4 +242,5 @@ RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     "fly.memref_load_vec": _load_vec,
     "fly.memref_store_vec": _store_vec,
     "fly.copy": _copy,
+    "fly.gemm": lower_gemm,
 }

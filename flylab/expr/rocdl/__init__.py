@@ -30,6 +30,7 @@ from flylab.expr.rocdl.copies import (
     BufferCopyLDS96b,
     BufferCopyLDS128b,
 )
+from flylab.expr.rocdl.mfma import MFMA, SMFMAC, WMMA, WMMAScale
 from flylab.expr.rocdl.schedule import (
     asyncmark,
     iglp_opt,
@@ -72,6 +73,10 @@ __all__ = [
     "BufferCopyLDS96b",
     "BufferCopyLDS128b",
     "SyncScope",
+    "MFMA",
+    "SMFMAC",
+    "WMMA",
+    "WMMAScale",
     "asyncmark",
     "ballot",
     "cdna3",

@@ -16,6 +16,9 @@ from flylab.expr.rocdl.copies import (
     GlobalLoadAsyncLDS128b,
     LDSReadTrans,
 )
+from flylab.expr.rocdl.mfma import MFMA_Scale
+
+MFMAScale = MFMA_Scale
 
 __all__ = [
     "BufferLoadAsyncLDS",
@@ -27,6 +30,8 @@ __all__ = [
     "GlobalLoadAsyncLDS96b",
     "GlobalLoadAsyncLDS128b",
     "LDSReadTrans",
+    "MFMAScale",
+    "MFMA_Scale",
 ]
 
 

@@ -1,0 +1,152 @@
+"""Matrix products: MMA atoms, their state, and `fx.gemm` on fragments in registers."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from flylab.atoms import SCALED, STATE, UNIVERSAL, GemmTraversalOrder, MmaAtom, MmaOp, mma_op
+from flylab.errors import TraceError
+from flylab.expr.emit import fly
+from flylab.expr.fragments import Fragment, multiplied
+from flylab.expr.location import name_of
+from flylab.expr.numeric import CLASSES, Integer, as_numeric, numeric_class
+from flylab.expr.state import require_kernel
+from flylab.expr.tensor import Tensor
+from flylab.targets import Target
+
+ONE = 0x7F7F7F7F
+"""Four scales of 1: E8M0 has a bias of 127."""
+
+
+class MmaOperand(enum.Enum):
+    """The matrices of D = A x B + C."""
+
+    A = 0
+    B = 1
+    C = 2
+    D = 3
+
+
+def UniversalFMA(elem_ty: Any) -> MmaOp:
+    """A fused multiply-add of one thread as a product of 1 x 1 x 1: D = A x B + C, rounded once, as `fx.math.fma`.
+
+    >>> import flylab.expr as fx
+    >>> print(UniversalFMA(fx.Float32))
+    fly.universal_fma<1x1x1, (f32, f32) -> f32>
+
+    Raises `LayoutError` for a format that is no float of at least 16 bits.
+    """
+    return mma_op(UNIVERSAL, (1, 1, 1), numeric_class(elem_ty).dtype)
+
+
+def make_mma_atom(mma_op_type: MmaOp) -> MmaAtom:
+    """The atom of an operation: `make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))`.
+
+    Raises `TraceError` for what is no MMA operation.
+    """
+    if not isinstance(mma_op_type, MmaOp):
+        raise TraceError(f"make_mma_atom({mma_op_type!r}): not an MMA operation",
+                         hint="give fx.rocdl.MFMA(m, n, k, format) or fx.UniversalFMA(format)")
+    return MmaAtom(mma_op_type)
+
+
+def atom_set_value(atom: MmaAtom, field: str, value: Any) -> MmaAtom:
+    """The atom with a part of its state set: `scale_a` and `scale_b` of a scaled one, `index` of a sparse one.
+
+    A value is an integer of 32 bits in each thread: four scales (E8M0), of which the operation's opsel picks one.
+    Raises `TraceError` for a field that the atom does not have, and for a value that is no integer of 32 bits.
+    """
+    if not isinstance(atom, MmaAtom):
+        raise TraceError(f"atom_set_value({name_of(atom, repr(atom))}, ...): not an atom with a state",
+                         hint="make one: fx.make_mma_atom(fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, format))")
+    fields = STATE[atom.op.family]
+    if field not in fields:
+        raise TraceError(f"atom_set_value: {atom.op} has no {field!r}",
+                         hint=f"it has {' and '.join(fields)}" if fields else "it has no state")
+    number = as_numeric(value)
+    if not isinstance(number, Integer) or number.dtype.bits > 32:
+        raise TraceError(f"atom_set_value: {field} is {name_of(value, 'the value')} of {number.dtype}",
+                         hint="give an fx.Int32 that holds the bits")
+    return MmaAtom(atom.op, {**atom.state, field: number})
+
+
+def mma_atom_call(mma_atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **state: Any) -> None:
+    """One call of an atom: D = A x B + C, on fragments that each hold one atom's values of a thread.
+
+    Raises `TraceError` as `gemm` does, and for fragments of several atoms.
+    """
+    multiply("fx.mma_atom_call", mma_atom, (d, a, b, c), GemmTraversalOrder.KMN, state, single=True)
+
+
+def gemm(mma_atom: Any, d: Tensor, a: Tensor, b: Tensor, c: Tensor, *, traversal_order: Any = None,
+         **state: Any) -> None:
+    """D = A x B + C on fragments in registers, atom by atom.
+
+    `mma_atom` is an atom or a tiled MMA. The first mode of a fragment is what one atom takes of a thread: D and C are
+    (V, M, N), A is (V, M, K), B is (V, N, K); A and B may lack K, all may be V alone, and where an atom takes one value
+    all may lack V. `state` sets a part of the atom's state (see `atom_set_value`). Raises `TraceError` naming formats,
+    layouts and counts where a fragment does not fit, is not in registers, or where the chip lacks the atom.
+    """
+    order = GemmTraversalOrder.KMN if traversal_order is None else traversal_order
+    if not isinstance(order, GemmTraversalOrder):
+        raise TraceError(f"fx.gemm(..., traversal_order={order!r})", hint="give an fx.GemmTraversalOrder")
+    multiply("fx.gemm", mma_atom, (d, a, b, c), order, state)
+
+
+def multiply(what: str, given: Any, tensors: tuple[Any, ...], order: GemmTraversalOrder, state: dict[str, Any],
+             single: bool = False) -> None:
+    """Check an atom and its fragments D, A, B and C, and make the operation."""
+    kernel = require_kernel(what)
+    atom = getattr(given, "mma_atom", given)
+    if not isinstance(atom, MmaAtom):
+        raise TraceError(f"{what}({name_of(given, repr(given))}, ...): not an MMA atom",
+                         hint="make one: fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))")
+    _check_chip(what, atom, kernel.target)
+    _check_block(what, atom, kernel.block)
+    for field, value in state.items():
+        atom = atom_set_value(atom, field, value)
+    fragments = [Fragment.of(what, name, tensor, atom) for name, tensor in zip("DABC", tensors, strict=True)]
+    views = multiplied(what, atom, fragments, single)
+    fly("gemm", [*(view.value for view in views), *_state_of(what, atom)], atom=atom, order=order.name)
+
+
+def _check_chip(what: str, atom: MmaAtom, target: Target) -> None:
+    if target.arch in atom.op.chips:
+        return
+    kinds = ", ".join(target.float8.values())
+    small = any(dtype.bits == 8 and dtype.is_float for dtype in (atom.dtype_a, atom.dtype_b))
+    raise TraceError(
+        f"{what}: {atom.op} is an instruction of {' and '.join(atom.op.chips)}, and the kernel is compiled for "
+        f"{target.arch}",
+        hint=f"the 8-bit floats of {target.arch} are {kinds}" if small and atom.op.family != SCALED else
+        f"give an atom of {target.arch}, or compile for {atom.op.chips[0]}: flylab.use(\"{atom.op.chips[0]}\")",
+    )
+
+
+def _check_block(what: str, atom: MmaAtom, block: tuple[int, int, int] | None) -> None:
+    """An instruction takes the registers of all lanes of a wave, also of those that the block does not have."""
+    threads = 1
+    for extent in block or ():
+        threads *= extent
+    if block and threads % atom.num_threads:
+        raise TraceError(f"{what}: {atom.op} is done by {atom.num_threads} threads, and the block has {threads}",
+                         hint=f"give the block a multiple of {atom.num_threads} threads")
+
+
+def _state_of(what: str, atom: MmaAtom) -> list[Any]:
+    """The state's values in the operation's order; none for a scaled atom without scales."""
+    fields, given = STATE[atom.op.family], atom.state
+    if atom.op.family == SCALED:
+        if not given:
+            return []
+        scales = [given.get(field, CLASSES["Int32"](ONE)) for field in fields]
+        if all(scale.is_static and int(scale) == 0 for scale in scales):
+            raise TraceError(f"{what}: the scales of {atom.op} are all 0, which is 2**-127",
+                             hint=f"a scale of 1 is {ONE:#x}; leave both out for none")
+        return [CLASSES["Int32"](scale).ir_value() for scale in scales]
+    for field in fields:
+        if field not in given:
+            raise TraceError(f"{what}: the {field} of {atom.op} is not set",
+                             hint=f"atom = fx.atom_set_value(atom, {field!r}, fx.Int32(x))")
+    return [CLASSES["Int32"](given[field]).ir_value() for field in fields]
