@@ -19,21 +19,30 @@ from flylab.expr.views import make_layout
 from flylab.layout import ComposedLayout, Layout, coalesce, cosize, size
 from flylab.layout.consecutive import consecutive, first_mode
 
+REGISTERS = 512
+"""The vector registers of a thread, accumulation registers counted. Source: CDNA3 ISA, section 3.6.4."""
+
 
 def make_rmem_tensor(shape_or_layout: Any, dtype: Any) -> Tensor:
-    """A tensor in this thread's registers, not initialised. A shape is laid out compactly, first mode fastest."""
+    """A tensor in this thread's registers, not initialised. A shape is laid out compactly, first mode fastest.
+
+    Raises `TraceError` for more than REGISTERS registers of 32 bits.
+    """
     require_kernel("make_rmem_tensor")
     kinds = (Layout, ComposedLayout, LayoutValue)
     layout = shape_or_layout if isinstance(shape_or_layout, kinds) else make_layout(shape_or_layout)
     if isinstance(layout, LayoutValue):
         raise TraceError(f"make_rmem_tensor({layout}): registers need extents and strides that are known while tracing",
                          hint="give a tile of known extents: fx.make_rmem_tensor((4, 8), dtype)")
-    if size(layout) < 1 or not 1 <= cosize(layout) <= MAX_VECTOR:
+    kind = numeric_class(dtype).dtype
+    count, most = cosize(layout), REGISTERS * 32 // kind.bits
+    if size(layout) < 1 or not 1 <= count <= most:
         raise TraceError(
-            f"make_rmem_tensor: {layout} has {cosize(layout)} elements, a thread holds 1 to {MAX_VECTOR} in registers",
+            f"make_rmem_tensor: {layout} has {count} elements, a thread holds 1 to {most} of {kind} in its "
+            f"{REGISTERS} registers",
             hint="give extents of at least 1, and divide the work into tiles first",
         )
-    spec = MemRef(numeric_class(dtype).dtype, "register", layout)
+    spec = MemRef(kind, "register", layout)
     return Tensor(fly("memref_alloca", [], [spec]))
 
 

@@ -27,7 +27,7 @@ from flylab.expr.struct_values import Elements, blank, converted
 from flylab.expr.tensor import Pointer
 from flylab.expr.vector import Vector
 from flylab.expr.views import make_view
-from flylab.layout import Layout, cosize
+from flylab.layout import ComposedLayout, Layout, cosize
 
 
 class Storage:
@@ -81,7 +81,7 @@ class Storage:
         if not isinstance(kind, Array) or not is_number(kind.element):
             raise TraceError(f"view of a {name_of_kind(kind)}", hint="an array of numbers can be seen through a layout")
         layout = Layout(kind.count, 1) if layout is None else layout
-        if isinstance(layout, Layout):
+        if isinstance(layout, (Layout, ComposedLayout)):
             needed = cosize(layout)
             if isinstance(needed, int) and needed > kind.count:
                 raise TraceError(

@@ -45,7 +45,7 @@ class Pointer(Owned):
         given = as_numeric(offset)
         if given.dtype.bits > 64:
             raise TraceError(f"a pointer moved by {given.dtype} elements", hint="convert it with .to(fx.Int64)")
-        reach, width = None, "Int64"
+        reach, width = None, "Int32" if self.spec.space == "register" and given.dtype.bits <= 32 else "Int64"
         if self.reach is not None:
             low, high = interval(given)
             by = Span(low, high, low >= LEAST and high <= MOST)

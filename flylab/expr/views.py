@@ -17,6 +17,7 @@ from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import ComposedLayout, Layout, Swizzle, size, text
 from flylab.layout.layout import has_basis
+from flylab.layout.runtime_int import MOST, RuntimeInt
 
 
 def _divide(kind: str) -> Any:
@@ -94,11 +95,20 @@ def slice_view(source: Any, coord: Any) -> Any:
 def _slice_inside(source: Tensor, call: Arguments, rest: ComposedLayout) -> Tensor:
     """The slice of a view whose pointer stays, as what the slice adds goes through the swizzle."""
     spec, view = source.spec, source
+    if source.space == "shared":
+        rest = ComposedLayout(rest.outer, _of_32_bits(rest.offset), rest.inner)
     if source.reach is not None:
         reach = moved_reach(source.reach, Span(0, 0), rest, spec, name_of(source, "the buffer tensor"))
         if not reach.fits:
             view = make_view(_of_64_bits(get_iter(source)), source.layout)
     return Tensor(fly("slice", [view.value, *call.operands()], [spec.with_layout(rest, spec.align)]), view.reach)
+
+
+def _of_32_bits(offset: Any) -> Any:
+    """What is known of an offset into LDS, whose addresses have 32 bits: what leaves them wraps."""
+    if type(offset) is int or offset.bits == 32 and offset.high <= MOST[32]:
+        return offset
+    return RuntimeInt(-MOST[32] - 1, MOST[32], offset.divisor & -offset.divisor, 32)
 
 
 def _of_64_bits(pointer: Pointer) -> Pointer:

@@ -21,7 +21,7 @@ from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wi
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.mma_to_rocdl import multiplied
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
-from flylab.passes.shared_memory import SharedMemory
+from flylab.passes.shared_memory import SPACE, SharedMemory, gep, moved_in_lds
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -133,19 +133,13 @@ def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None
 
 
 def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    from mlir import ir
-
     base, offset = conversion.address[op.operands[0]], op.operands[1]
     spec: Ptr = of_mlir(op.operands[0].type)
+    if spec.space == SPACE and spec.dtype.bits % 8 == 0:
+        conversion.address[op.results[0]] = moved_in_lds(builder, base, offset, spec.dtype.bits // 8)
+        return
     if spec.space != "buffer":
-        moved = builder.op(
-            "llvm.getelementptr",
-            [base, offset],
-            POINTERS[spec.space],
-            rawConstantIndices=ir.DenseI32ArrayAttr.get([-(2**31)]),
-            elem_type=ir.TypeAttr.get(parse_type(f"i{spec.dtype.bits}")),
-        )
-        conversion.address[op.results[0]] = moved
+        conversion.address[op.results[0]] = gep(builder, base, offset, spec.space, spec.dtype.bits)
         return
     descriptor, before = base
     kind = widest(offset, before)

@@ -26,6 +26,7 @@ from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
 from flylab.passes.device_int import DeviceInt, number_value
 from flylab.passes.gemm_lowering import lower_gemm
 from flylab.passes.regions import ENDS, STRUCTURED
+from flylab.passes.register_steps import lowest, note_steps
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 from flylab.passes.vectors import element, extract, shape_of, vector_type
 
@@ -183,7 +184,8 @@ def _alloca(lowering: _Lowering, op: Any, builder: Builder) -> None:
     # Registers need no more than their extent: a fragment of n elements, seen through its layout.
     flat = MemRef(spec.dtype, spec.space, Layout(cosize(spec.layout), 1))
     registers = builder.fly("memref_alloca", [], [flat])
-    lowering.pointer[op.results[0]] = builder.fly("get_iter", [registers], [flat.pointer])
+    first = builder.fly("get_iter", [registers], [flat.pointer])
+    lowering.pointer[op.results[0]] = lowering.moved(builder, first, -lowest(spec.layout))
 
 
 def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -196,7 +198,10 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
         return
     rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
     lowering.record(op.results[0], rest)
-    lowering.pointer[op.results[0]] = lowering.moved(builder, lowering.pointer[view], offset)
+    moved = lowering.moved(builder, lowering.pointer[view], offset)
+    lowering.pointer[op.results[0]] = moved
+    if isinstance(offset, RuntimeInt) and of_mlir(moved.type).space == "register":
+        note_steps(moved, lowering.bound(builder, coord), lowering.bound(builder, view))
 
 
 def _load_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:

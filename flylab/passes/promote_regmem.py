@@ -1,63 +1,30 @@
 """fly-promote-regmem-to-vectorssa: fragments in registers become vector values; no register memory is left.
 
-A store makes a new value of the whole fragment, a load takes elements of the current one. What `scf.if` stores to is
-among its results, what a loop stores to among the values that it carries. Reading an element that nothing was stored
-to on any way there is an error at the line that reads it; on a way without a store, an element that another way stores
-to is 0.
+A store makes its vector the value of the elements that it stores to, a load takes the vector that is there: whole, or
+joined from several, or a part of one. What `scf.if` stores to is among its results, what a loop stores to among the
+values that it carries, in pieces as the accesses inside are (`fragment_flow`), where it may be read afterwards. Reading
+an element that nothing was stored to on any way there is an error at the line that reads it; on a way without a store,
+an element that another way stores to is 0. An index known only on the device chooses among the elements that it may
+mean: to read, all of them must have been stored to; a store makes 0 of those that were not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from flylab.dialect.operations import attribute
 from flylab.dialect.types import MemRef, Ptr, of_mlir
 from flylab.errors import CompileError
 from flylab.layout import cosize
+from flylab.passes.fragment_flow import Access, Flow
+from flylab.passes.fragments import Fragment, Lane, Place, read, write
 from flylab.passes.regions import LOOPS, STRUCTURED, block_of, end_of, made_again
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
-from flylab.passes.vectors import extract, insert, shape_of, vector_type, zeros
+from flylab.passes.vectors import shape_of, vector_type
 
-
-@dataclass(eq=False)
-class Fragment:
-    """A fragment: its extent, the value that it holds now, and a bit for each element that may have been stored."""
-
-    alloca: Any
-    element: str
-    count: int
-    value: Any = None
-    written: int = 0
-
-    @property
-    def kind(self) -> Any:
-        """The type of its value."""
-        return vector_type(self.element, self.count)
-
-    def with_zeros(self, builder: Builder, wanted: int) -> Any:
-        """Its value, with 0 in those of the elements `wanted` that were never stored."""
-        missing = wanted & ~self.written
-        if self.value is None:
-            return zeros(builder, self.element, self.count)
-        value = self.value
-        for start, count in _runs(missing):
-            value = insert(builder, zeros(builder, self.element, count), value, start, self.count)
-        return value
-
-
-def _runs(bits: int) -> Iterator[tuple[int, int]]:
-    """The runs of bits that are set, each as (first, count)."""
-    at = 0
-    while bits >> at:
-        at += (bits >> at & -(bits >> at)).bit_length() - 1
-        count = (~(bits >> at) & (bits >> at) + 1).bit_length() - 1
-        yield at, count
-        at += count
-
-
-def _span(start: int, count: int) -> int:
-    return (1 << count) - 1 << start
+Piece = tuple[Fragment, int, int]
+"""A fragment, the first of some elements of it, and their number."""
 
 
 @dataclass(frozen=True)
@@ -72,100 +39,132 @@ class PromoteRegmem(Pass):
         tops = [op.block for op in operations(module.operation) if promotion.take(op)]
         if promotion.done:
             for block in dict.fromkeys(tops):
+                promotion.flow.analyse(block)
                 promotion.block(block)
             erase(promotion.done)
 
 
 @dataclass
 class _Promotion:
-    """What was found: where pointers lead, what each block does with fragments, what each operation stores inside."""
+    """What was found: where pointers lead, what each block does with fragments, and what is done with."""
 
-    places: dict[Any, tuple[Fragment, int]] = field(default_factory=dict)
-    inside: dict[Any, list[Any]] = field(default_factory=dict)
-    stored: dict[Any, dict[Fragment, int]] = field(default_factory=dict)
+    places: dict[Any, Place] = field(default_factory=dict)
+    flow: Flow = field(default_factory=lambda: Flow({}))
     done: list[Any] = field(default_factory=list)
+    homes: set[tuple[Any, Any]] = field(default_factory=set)
 
     def take(self, op: Any) -> bool:
         """Take an operation in; True for one of the outermost block that `block` has to see."""
-        if op.name == "fly.memref_alloca":
+        name = op.name
+        if name in STRUCTURED:
+            return self._note(op, None)
+        if name == "fly.memref_alloca":
             spec: MemRef = of_mlir(op.results[0].type)
-            self.places[op.results[0]] = (Fragment(op, spec.dtype.mlir, cosize(spec.layout)), 0)
-        elif op.name == "fly.get_iter" and op.operands[0] in self.places:
+            self.places[op.results[0]] = Place(Fragment(op, spec.dtype.mlir, cosize(spec.layout)))
+        elif name == "fly.get_iter" and op.operands[0] in self.places:
             self.places[op.results[0]] = self.places[op.operands[0]]
-        elif op.name == "fly.add_offset" and op.operands[0] in self.places:
-            fragment, start = self.places[op.operands[0]]
-            self.places[op.results[0]] = (fragment, start + _known_offset(op))
-        elif op.name == "fly.ptr_store" and _in_registers(op.operands[1]):
-            self._note(op, *self.places[op.operands[1]])
-        elif not (op.name in STRUCTURED or op.name == "fly.ptr_load" and _in_registers(op.operands[0])):
+        elif name == "fly.add_offset" and op.operands[0] in self.places:
+            self.places[op.results[0]] = _moved(op, self.places[op.operands[0]])
+        elif name == "fly.ptr_store" and _in_registers(op.operands[1]):
+            return self._note(op, self._access(op, op.operands[1], op.operands[0]))
+        elif name == "fly.ptr_load" and _in_registers(op.operands[0]):
+            return self._note(op, self._access(op, op.operands[0], op.results[0]))
+        else:
             return False
-        if op.name not in STRUCTURED:
+        self.done.append(op)
+        return False
+
+    def _note(self, op: Any, access: Access | None) -> bool:
+        if access is not None:
             self.done.append(op)
-        self.inside.setdefault(op.block, []).append(op)
+        self.flow.inside.setdefault(op.block, []).append((op, access))
         return op.parent.name not in STRUCTURED
 
-    def _note(self, store: Any, fragment: Fragment, start: int) -> None:
-        """Note a store with every operation around it, as far out as its fragment is known."""
-        count, _ = shape_of(store.operands[0])
-        _check_span(store, fragment, start, count)
-        around, home = store.parent, fragment.alloca.parent
+    def _access(self, op: Any, pointer: Any, value: Any) -> Access:
+        place = self.places.get(pointer)
+        if place is None:
+            raise CompileError(
+                f"a fragment in registers is reached by way of {pointer.owner.name}",
+                where=source_line(op.location),
+                hint="this is a fault of flylab's passes: please report the kernel",
+            )
+        access = Access(place, shape_of(value)[0], op.name == "fly.ptr_store")
+        if not access.elements:
+            first = place.starts[0]
+            raise CompileError(
+                f"elements {first} to {first + access.count - 1} of a fragment of {place.fragment.count} elements",
+                where=source_line(op.location),
+                hint="give the fragment as many elements as the atom moves",
+            )
+        self._check_home(op, place.fragment)
+        return access
+
+    def _check_home(self, op: Any, fragment: Fragment) -> None:
+        """Only control flow that is known may stand between a fragment and its accesses."""
+        home, around = fragment.alloca.parent, op.parent
+        if (op.block, home) in self.homes:
+            return
+        self.homes.add((op.block, home))
         while around != home:
             if around.name not in STRUCTURED:
                 raise CompileError(
-                    f"a fragment in registers is stored to inside of {around.name}",
-                    where=source_line(store.location),
+                    f"a fragment in registers is used inside of {around.name}",
+                    where=source_line(op.location),
                     hint="this is a fault of flylab's passes: please report the kernel",
                 )
-            elements = self.stored.setdefault(around, {})
-            elements[fragment] = elements.get(fragment, 0) | _span(start, count)
             around = around.parent
 
     def block(self, block: Any) -> None:
         """Promote what one block does, and the blocks inside of it."""
-        for op in self.inside.get(block, ()):
-            if op.name == "fly.ptr_load":
-                _load(op, *self.places[op.operands[0]])
-            elif op.name == "fly.ptr_store":
-                _store(op, *self.places[op.operands[1]])
-            elif op.name == "scf.if":
-                self._branches(op, self.stored.get(op, {}))
+        for op, access in self.flow.inside.get(block, ()):
+            if access is not None and access.is_store:
+                write(Builder(op), access.place, op.operands[0], access.count)
+            elif access is not None:
+                _check_written(op, access)
+                op.results[0].replace_all_uses_with(read(Builder(op), access.place, access.count))
             elif op.name in LOOPS:
-                self._loop(op, self.stored.get(op, {}))
+                self._loop(op, self.flow.crossing[op])
+            else:
+                self._branches(op, self.flow.crossing[op])
 
-    def _branches(self, op: Any, changed: dict[Fragment, int]) -> None:
-        before = {fragment: (fragment.value, fragment.written) for fragment in changed}
-        after = []
+    def _branches(self, op: Any, crossing: list[Piece]) -> None:
+        changed = self.flow.stored(op)
+        before = {fragment: list(fragment.lanes) for fragment in changed}
+        after: list[dict[Fragment, list[Lane]]] = []
         for region in range(2):
-            for fragment, state in before.items():
-                fragment.value, fragment.written = state
+            for fragment, lanes in before.items():
+                fragment.lanes = list(lanes)
             if block_of(op, region) is not None:
                 self.block(block_of(op, region))
-            after.append({fragment: (fragment.value, fragment.written) for fragment in changed})
-        if not changed:
-            return
-        _complete(op)
-        wanted = {fragment: after[0][fragment][1] | after[1][fragment][1] for fragment in changed}
+            after.append({fragment: fragment.lanes for fragment in changed})
+        if crossing:
+            _complete(op)
         for region, states in enumerate(after):
-            for fragment, state in states.items():
-                fragment.value, fragment.written = state
-            _append(end_of(op, region), wanted)
-        _replace(op, op.operands, wanted)
+            for fragment, lanes in states.items():
+                fragment.lanes = lanes
+            if crossing:
+                _append(end_of(op, region), crossing)
+        for fragment, lanes in before.items():
+            fragment.lanes = lanes
+        if crossing:
+            _replace(op, op.operands, crossing)
 
-    def _loop(self, op: Any, changed: dict[Fragment, int]) -> None:
+    def _loop(self, op: Any, crossing: list[Piece]) -> None:
         # What an iteration stores may have been stored before the next one reads.
-        wanted = {fragment: fragment.written | elements for fragment, elements in changed.items()}
-        builder = Builder(op)
-        initial = [fragment.with_zeros(builder, elements) for fragment, elements in wanted.items()]
+        before = {fragment: list(fragment.lanes) for fragment in self.flow.stored(op)}
+        initial = _values(Builder(op), crossing)
         for region in range(len(op.regions)):
             block = block_of(op, region)
-            for fragment, elements in wanted.items():
-                fragment.value = block.add_argument(fragment.kind, fragment.alloca.location)
-                fragment.written = elements
+            for fragment, start, count in crossing:
+                kind = vector_type(fragment.element, count)
+                fragment.put(block.add_argument(kind, fragment.alloca.location), start, count)
             self.block(block)
-            if wanted:
-                _append(end_of(op, region), wanted)
-        if wanted:
-            _replace(op, [*op.operands, *initial], wanted)
+            if crossing:
+                _append(end_of(op, region), crossing)
+        for fragment, lanes in before.items():
+            fragment.lanes = lanes
+        if crossing:
+            _replace(op, [*op.operands, *initial], crossing)
 
 
 def _complete(op: Any) -> None:
@@ -177,22 +176,25 @@ def _complete(op: Any) -> None:
             ir.Operation.create("scf.yield", loc=op.location)
 
 
-def _append(end: Any, wanted: dict[Fragment, int]) -> None:
-    """Hand fragments over at the end of a region too."""
-    builder = Builder(end)
-    values = [fragment.with_zeros(builder, elements) for fragment, elements in wanted.items()]
-    made_again(end, [*end.operands, *values], [])
+def _values(builder: Builder, pieces: list[Piece]) -> list[Any]:
+    return [fragment.get(builder, start, count) for fragment, start, count in pieces]
+
+
+def _append(end: Any, pieces: list[Piece]) -> None:
+    """Hand pieces of fragments over at the end of a region too."""
+    made_again(end, [*end.operands, *_values(Builder(end), pieces)], [])
     end.erase()
 
 
-def _replace(op: Any, operands: Any, wanted: dict[Fragment, int]) -> None:
-    """Make an operation again whose further results are the values of fragments after it."""
+def _replace(op: Any, operands: Any, pieces: list[Piece]) -> None:
+    """Make an operation again whose further results are what pieces of fragments are after it."""
     count = len(op.results)
-    made = made_again(op, operands, [*(r.type for r in op.results), *(fragment.kind for fragment in wanted)])
+    kinds = [vector_type(fragment.element, count) for fragment, _, count in pieces]
+    made = made_again(op, operands, [*(r.type for r in op.results), *kinds])
     for old, new in zip(op.results, made.results, strict=False):
         old.replace_all_uses_with(new)
-    for (fragment, elements), value in zip(wanted.items(), list(made.results)[count:], strict=True):
-        fragment.value, fragment.written = value, elements
+    for (fragment, start, size), value in zip(pieces, list(made.results)[count:], strict=True):
+        fragment.put(value, start, size)
     op.erase()
 
 
@@ -201,49 +203,28 @@ def _in_registers(value: Any) -> bool:
     return isinstance(spec, Ptr) and spec.space == "register"
 
 
-def _known_offset(op: Any) -> int:
+def _moved(op: Any, place: Place) -> Place:
+    """Where a pointer leads that is moved by a number, known or of the device."""
     from mlir import ir
 
-    maker = op.operands[1].owner
-    if getattr(maker, "name", "") != "arith.constant":
-        raise CompileError(
-            "a fragment in registers is indexed by a value only known on the device, and registers cannot be",
-            where=source_line(op.location),
-            hint="index it by numbers known while tracing (fx.range_constexpr)",
-        )
-    return int(ir.IntegerAttr(maker.attributes["value"]).value)
+    offset = op.operands[1]
+    maker = offset.owner
+    if getattr(maker, "name", "") == "arith.constant":
+        return place.moved(int(ir.IntegerAttr(maker.attributes["value"]).value))
+    steps = list(map(int, attribute(op, "steps").split())) if "steps" in op.attributes else None
+    return place.moved_by_value(Builder(op), offset, steps)
 
 
-def _check_span(op: Any, fragment: Fragment, start: int, count: int) -> None:
-    if not 0 <= start <= fragment.count - count:
-        raise CompileError(
-            f"elements {start} to {start + count - 1} of a fragment of {fragment.count} elements",
-            where=source_line(op.location),
-            hint="give the fragment as many elements as the atom moves",
-        )
-
-
-def _load(op: Any, fragment: Fragment, start: int) -> None:
-    count, _ = shape_of(op.results[0])
-    _check_span(op, fragment, start, count)
-    unset = _span(start, count) & ~fragment.written
+def _check_written(op: Any, access: Access) -> None:
+    fragment, count = access.place.fragment, access.count
+    unset = [start + fragment.lanes[start : start + count].index(None) for start in access.place.within(count)
+             if None in fragment.lanes[start : start + count]]
     if unset:
-        element = (unset & -unset).bit_length() - 1
+        where = source_line(fragment.alloca.location)
+        made = f"it was made at {f'line {where.line}' if where else 'an unknown line'}"
+        perhaps = "" if access.is_certain else "perhaps (its index is known only on the device) "
         raise CompileError(
-            f"element {element} of a fragment in registers is read, and nothing was stored to it",
+            f"element {unset[0]} of a fragment in registers is {perhaps}read, and nothing was stored to it",
             where=source_line(op.location),
-            hint=f"copy into the fragment or fill it first (it was made at {_place(fragment)})",
+            hint=f"copy into the fragment or fill it first ({made})",
         )
-    op.results[0].replace_all_uses_with(extract(Builder(op), fragment.value, start, count))
-
-
-def _place(fragment: Fragment) -> str:
-    where = source_line(fragment.alloca.location)
-    return f"line {where.line}" if where else "an unknown line"
-
-
-def _store(op: Any, fragment: Fragment, start: int) -> None:
-    value = op.operands[0]
-    count, _ = shape_of(value)
-    fragment.value = insert(Builder(op), value, fragment.value, start, fragment.count)
-    fragment.written |= _span(start, count)

@@ -11,6 +11,7 @@ from typing import Any
 
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import POINTERS, of_mlir
+from flylab.passes.host import wrap
 from flylab.passes.rewriter import Builder, function_of, parse_type
 
 SPACE = "shared"
@@ -95,3 +96,50 @@ def _at(builder: Builder, base: Any, offset: int) -> Any:
         return base
     steps, byte = ir.DenseI32ArrayAttr.get([offset]), ir.TypeAttr.get(parse_type("i8"))
     return builder.op("llvm.getelementptr", [base], POINTERS[SPACE], rawConstantIndices=steps, elem_type=byte)
+
+
+def moved_in_lds(builder: Builder, base: Any, offset: Any, width: int) -> Any:
+    """The LDS pointer `base` moved by `offset` elements of `width` bytes, a power of 2.
+
+    A known part of a sum is added last, where instructions take it as their offset and what is before it is shared by
+    all atoms of a tile; `swizzle ^ 32` becomes one exclusive or of the bytes that are computed for `swizzle` anyway.
+    Addresses have 32 bits and wrap, so products and sums may change places.
+    """
+    value, added = _apart(offset, "arith.addi")
+    value, flipped = _apart(value, "arith.xori")
+    if value is None:
+        return _at(builder, base, wrap((flipped + added) * width, 32))
+    kind = str(value.type)
+    scaled = builder.op("arith.muli", [value, builder.constant(width, kind)], kind) if width > 1 else value
+    if flipped:
+        scaled = builder.op("arith.xori", [scaled, builder.constant(flipped * width, kind)], kind)
+    return _at(builder, gep(builder, base, scaled, SPACE, 8), wrap(added * width, 32))
+
+
+def _apart(value: Any, name: str) -> tuple[Any, int]:
+    """A value without the known operand of an operation of this name; of a known value None and its number."""
+    if value is None:
+        return None, 0
+    known = _known(value)
+    if known is not None:
+        return None, known
+    made = value.owner
+    if getattr(made, "name", "") == name and (known := _known(made.operands[1])) is not None:
+        return made.operands[0], known
+    return value, 0
+
+
+def _known(value: Any) -> int | None:
+    from mlir import ir
+
+    if getattr(value.owner, "name", "") != "arith.constant":
+        return None
+    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
+
+
+def gep(builder: Builder, base: Any, index: Any, space: str, bits: int) -> Any:
+    """The pointer `base` moved by a number of elements of so many bits."""
+    from mlir import ir
+
+    steps, element = ir.DenseI32ArrayAttr.get([-(2**31)]), ir.TypeAttr.get(parse_type(f"i{bits}"))
+    return builder.op("llvm.getelementptr", [base, index], POINTERS[space], rawConstantIndices=steps, elem_type=element)

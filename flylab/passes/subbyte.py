@@ -11,13 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flylab.dtypes import BOOL, DTYPES
 from flylab.passes.rewriter import Builder, erase, operations
-from flylab.passes.vectors import element, extract, insert, shape_of, vector_type
+from flylab.passes.vectors import BITS, NARROW, element, extract, insert, shape_of, vector_type
 
 WORD = 32
-_BITS = {d.mlir: d.bits for d in DTYPES.values()} | {f"i{d.bits}": d.bits for d in DTYPES.values()}
-_NARROW = {kind for kind, bits in _BITS.items() if bits < 8} - {d.mlir for d in DTYPES.values() if d.kind == BOOL}
 
 
 def expand_narrow(module: Any) -> None:
@@ -48,7 +45,7 @@ class _Expansion:
         kind = value.type
         found = self.narrow.get(kind)
         if found is None:
-            found = self.narrow[kind] = _scalar(kind) in _NARROW
+            found = self.narrow[kind] = _scalar(kind) in NARROW
         return found
 
     def of(self, value: Any, builder: Builder) -> list[Any]:
@@ -59,7 +56,7 @@ class _Expansion:
         return found
 
     def _code(self, part: Any, builder: Builder) -> Any:
-        kind = f"i{_BITS[str(part.type)]}"
+        kind = f"i{BITS[str(part.type)]}"
         if str(part.type) != kind:
             part = builder.op("arith.bitcast", [part], kind)
         return builder.op("arith.extui", [part], "i32")
@@ -72,7 +69,7 @@ class _Expansion:
             others = [use for use in result.uses if use.owner.operation not in replaced]
             if others:
                 builder = Builder(op)
-                kind = f"i{_BITS[_scalar(result.type)]}"
+                kind = f"i{BITS[_scalar(result.type)]}"
                 parts = [builder.op("arith.trunci", [code], kind) for code in self.codes[result]]
                 made = _whole(builder, parts, result.type)
                 for use in others:
@@ -111,7 +108,7 @@ def _masked(builder: Builder, code: Any, bits: int) -> Any:
 def _bitcast(expansion: _Expansion, op: Any, builder: Builder) -> Any:
     """`vector.bitcast`, by way of the words that both sides are bits of."""
     source, result = op.operands[0], op.results[0]
-    bits, wanted = (_BITS[_scalar(value.type)] for value in (source, result))
+    bits, wanted = (BITS[_scalar(value.type)] for value in (source, result))
     codes = expansion.of(source, builder) if expansion.is_narrow(source) else None
     if codes is not None and bits == wanted:
         return codes
@@ -128,8 +125,8 @@ def _bitcast(expansion: _Expansion, op: Any, builder: Builder) -> Any:
 def _words_of(builder: Builder, value: Any) -> list[Any]:
     """The bits of a vector in words, lowest first; beyond its end they are undefined."""
     count, kind = shape_of(value)
-    total = -(-count * _BITS[kind] // WORD) * WORD
-    padded = insert(builder, value, None, 0, total // _BITS[kind])
+    total = -(-count * BITS[kind] // WORD) * WORD
+    padded = insert(builder, value, None, 0, total // BITS[kind])
     return _parts(builder.op("vector.bitcast", [padded], vector_type("i32", total // WORD)), builder)
 
 
@@ -169,7 +166,7 @@ def _same_codes(expansion: _Expansion, op: Any, builder: Builder) -> Any:
 def _widened(expansion: _Expansion, op: Any, builder: Builder) -> Any:
     """An integer extended, or as a float."""
     signed = op.name in ("arith.extsi", "arith.sitofp")
-    result, bits = op.results[0], _BITS[_scalar(op.operands[0].type)]
+    result, bits = op.results[0], BITS[_scalar(op.operands[0].type)]
     kind = _scalar(result.type)
     parts = []
     for code in expansion.of(op.operands[0], builder):
@@ -179,8 +176,8 @@ def _widened(expansion: _Expansion, op: Any, builder: Builder) -> Any:
             code = _masked(builder, code, bits)
         if "ext" not in op.name:
             code = builder.op(op.name, [code], kind)
-        elif _BITS[kind] != WORD:
-            code = builder.op(op.name if _BITS[kind] > WORD else "arith.trunci", [code], kind)
+        elif BITS[kind] != WORD:
+            code = builder.op(op.name if BITS[kind] > WORD else "arith.trunci", [code], kind)
         parts.append(code)
     return _whole(builder, parts, result.type)
 
@@ -191,7 +188,7 @@ def _narrowed(expansion: _Expansion, op: Any, builder: Builder) -> Any:
     attributes = {name: op.attributes[name] for name in op.attributes}
     kind = _scalar(op.results[0].type)
     for part in _parts(op.operands[0], builder):
-        width = _BITS[str(part.type)]
+        width = BITS[str(part.type)]
         if op.name != "arith.trunci":
             part = builder.op("arith.extui", [builder.op(op.name, [part], kind, **attributes)], "i32")
         elif width != WORD:

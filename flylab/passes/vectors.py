@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from flylab.dtypes import BOOL, DTYPES
 from flylab.passes.rewriter import Builder, parse_type
+
+BITS = {d.mlir: d.bits for d in DTYPES.values()} | {f"i{d.bits}": d.bits for d in DTYPES.values()}
+"""The bits of an element, by the text of its MLIR type."""
+NARROW = {kind for kind, bits in BITS.items() if bits < 8} - {d.mlir for d in DTYPES.values() if d.kind == BOOL}
+"""Types of elements of fewer than 8 bits, Booleans aside: see `subbyte`."""
 
 
 def vector_type(element: str, count: int) -> Any:
@@ -12,10 +19,16 @@ def vector_type(element: str, count: int) -> Any:
     return parse_type(f"vector<{count}x{element}>")
 
 
+_shapes: dict[Any, tuple[int, str]] = {}
+
+
 def shape_of(value: Any) -> tuple[int, str]:
     """The number of elements of a vector value and the text of their type."""
-    count, element = str(value.type).removeprefix("vector<").removesuffix(">").split("x", 1)
-    return int(count), element
+    found = _shapes.get(value.type)
+    if found is None:
+        count, element = str(value.type).removeprefix("vector<").removesuffix(">").split("x", 1)
+        found = _shapes[value.type] = int(count), element
+    return found
 
 
 def _array(value: int) -> Any:
@@ -59,6 +72,19 @@ def element(builder: Builder, vector: Any, index: int) -> Any:
     return builder.op(
         "vector.extract", [vector], shape_of(vector)[1], static_position=ir.DenseI64ArrayAttr.get([index])
     )
+
+
+def from_elements(builder: Builder, parts: list[Any], element: str) -> Any:
+    """A vector of given elements."""
+    return builder.op("vector.from_elements", parts, vector_type(element, len(parts)))
+
+
+def shuffle(builder: Builder, a: Any, b: Any, places: Sequence[int]) -> Any:
+    """The elements at some places of two vectors of one type; the second vector's count on from the first's."""
+    from mlir import ir
+
+    kind = vector_type(shape_of(a)[1], len(places))
+    return builder.op("vector.shuffle", [a, b], kind, mask=ir.DenseI64ArrayAttr.get(list(places)))
 
 
 def zeros(builder: Builder, element: str, count: int) -> Any:

@@ -90,10 +90,11 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
     "atom of half an element": ("fx.make_copy_atom(fx.UniversalCopy(16), fx.Float32)", 3, "16 bits", "multiple of 32"),
     "unwritten fragment": ("r = fx.make_rmem_tensor(4, fx.Float32)\nA[0] = r[2]", 4, "element 2", "line 3"),
     "runtime index of a fragment": (
-        "r = fx.make_rmem_tensor(64, fx.Float32)\nr.fill(0.0)\nA[0] = r[fx.thread_idx.x]",
-        5,
-        "registers cannot be",
-        "range_constexpr",
+        "r = fx.make_rmem_tensor(64, fx.Float32)\nr[fx.thread_idx.x] = 0.0\ns = fx.make_rmem_tensor(4, fx.Float32)\n"
+        "s[2] = 1.0\nA[0] = s[fx.thread_idx.x]",
+        7,
+        "element 0 of a fragment in registers is perhaps (its index is known only on the device) read, and nothing",
+        "line 5",
     ),
     "an element of a vector set": (
         "v = fx.Vector.filled(4, 0.0, fx.Float32)\nv[0] = 1.0",

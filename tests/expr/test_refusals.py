@@ -51,7 +51,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
     "from nothing": ("v = fx.Vector.from_elements(None, fx.Float32)", 3, "from_elements(None)", "list of numbers"),
     "empty fragment": ("r = fx.make_rmem_tensor(0, fx.Float32)", 3, "0:1 has 0 elements", "at least 1"),
     "fragment with an empty mode": ("r = fx.make_rmem_tensor((4, 0), fx.Float32)", 3, "(4,0):(1,4)", "at least 1"),
-    "huge fragment": ("r = fx.make_rmem_tensor(2**63, fx.Float32)", 3, "1 to 1024 in registers", "tiles"),
+    "huge fragment": ("r = fx.make_rmem_tensor(2**63, fx.Float32)", 3, "1 to 512 of Float32 in its 512", "tiles"),
     "copy of many atoms": (
         "v = fx.make_view(fx.get_iter(A), fx.make_layout((1, 8000), (1, 1)))\n"
         "fx.copy(fx.make_copy_atom(fx.UniversalCopy(32), fx.Float32), v, v)",

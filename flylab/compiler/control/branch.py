@@ -252,7 +252,7 @@ class Merge:
                               hint="return values of one type: convert one of them, with fx.Float32(x) or .to(...)")
         return TraceError(
             f"{shown}{error.path} is {error.a} where {self.site.what} holds, and {error.b} otherwise",
-            hint="give it one type in both arms: convert one of them, with fx.Float32(x) or .to(...)",
+            hint=error.hint("give it one type in both arms: convert one of them, with fx.Float32(x) or .to(...)"),
         )
 
     def build(self, condition: Any, then: Block, orelse: Block, location: Any) -> tuple[list[Any], list[Copy]]:

@@ -294,7 +294,7 @@ class End:
             return TraceError(f"the function returns {error.b} in {site.what}, and {error.a} elsewhere",
                               hint="return values of one type")
         name, classes = shown.strip("'") + error.path, {dtype_text(c.dtype): f"fx.{n}" for n, c in CLASSES.items()}
-        hint = "start with what it becomes, or keep what it is"
+        hint = error.hint("start with what it becomes, or keep what it is")
         if error.a in classes and error.b in classes:
             hint = (f"start with {name} = {classes[error.b]}(...), or end the body with "
                     f"{name} = {classes[error.a]}(...)")

@@ -71,6 +71,13 @@ class Mismatch(Exception):
         self.path, self.a, self.b = path, a, b
         self.leaves = leaves
 
+    def hint(self, otherwise: str) -> str:
+        """How to mend it: of registers what they lack, of all else what is given."""
+        if any(isinstance(v, (Pointer, Tensor)) and v.spec.space == "register" for v in self.leaves):
+            return ("registers have no address, so it has to be one fragment on all paths: exchange what fragments "
+                    "hold, by load() and store(), or make one fragment with a mode that says which")
+        return otherwise
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -122,7 +129,7 @@ def _apart(value: Any) -> Leaf | Tree:
         return _tensor(value)
     if isinstance(value, (Storage, Peeked)):
         return _place(value)
-    if isinstance(value, ComposedLayout) or isinstance(value, LayoutValue) and value.is_composed:
+    if _is_composed(value):
         return _composed(value)
     if isinstance(value, LayoutValue) or (kind is Layout and not has_basis(value.stride)):
         modes = (apart(value.shape), apart(value.stride))
@@ -153,14 +160,20 @@ def _tensor(value: Tensor) -> Leaf | Tree:
     """A tensor in memory: its pointer and its layout. Registers have no address, so a fragment is one thing."""
     if value.space == "register":
         return Leaf(value)
-    parts = (Leaf(get_iter(value)), apart(value.layout))
+    layout = value.layout
+    inside = _composed(layout, value.space) if _is_composed(layout) else apart(layout)
+    parts = (Leaf(get_iter(value)), inside)
     return Tree(("tensor", value.spec.dtype, value.space, value.spec.align), (" (its pointer)", ".layout"), parts,
                 lambda v: make_view(*v), f"a tensor {value.spec}")
 
 
-def _composed(value: Any) -> Leaf | Tree:
+def _is_composed(value: Any) -> bool:
+    return isinstance(value, ComposedLayout) or isinstance(value, LayoutValue) and value.is_composed
+
+
+def _composed(value: Any, space: str = "") -> Leaf | Tree:
     """A swizzled layout: its offset, as steps that the swizzle keeps together and a rest, so that a loop which moves it
-    by whole steps leaves its alignment known; and its inner layout."""
+    by whole steps leaves its alignment known; and its inner layout. Offsets in LDS have 32 bits, others may need 64."""
     outer = (value.form.value() if isinstance(value, LayoutValue) else value).outer
     if not isinstance(outer, Swizzle):
         return Leaf(value)
@@ -171,12 +184,14 @@ def _composed(value: Any) -> Leaf | Tree:
         steps, rest = divmod(offset, step)
     elif divisor_of(offset) % step == 0:
         steps, rest = offset // step, 0
+    width = CLASSES["Int32" if space == "shared" else "Int64"]
 
     def build(v: list[Any]) -> Any:
         return make_composed_layout(outer, v[0] * step + v[1], v[2])
 
     keys = (" (its offset)", " (its offset)", ".inner")
-    return Tree((COMPOSED, outer), keys, (Leaf(steps), Leaf(rest), apart(inner)), build, f"a layout {value}")
+    return Tree((COMPOSED, outer), keys, (Leaf(width(steps)), Leaf(rest), apart(inner)), build,
+                f"a layout {value}")
 
 
 def _place(value: Storage | Peeked) -> Tree:
@@ -361,7 +376,8 @@ def fixed(value: Any) -> Joined:
     def take(other: Any, path: str) -> list[Any]:
         if other.value is value or isinstance(other, Leaf) and (same(value, other.value) or other.value is NOTHING):
             return []
-        raise Mismatch(path, describe(value), describe(other))
+        leaf = other.value if isinstance(other, Leaf) else other
+        raise Mismatch(path, describe(value), describe(other), (value, leaf))
 
     return Joined([], lambda values, copies: value, take)
 
