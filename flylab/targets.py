@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flylab.errors import FlylabError
+from flylab.errors import FlylabError, TraceError
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,16 @@ def target(arch: str | Target) -> Target:
     except (KeyError, TypeError):
         known = ", ".join(f"{t.arch} ({t.products[0]})" for t in TARGETS.values())
         raise FlylabError(f"unknown chip {arch!r}", hint=f"flylab knows {known}") from None
+
+
+def check_lds(lds_bytes: int, chip: Target, what: str) -> None:
+    """Raises `TraceError`, which begins with `what`, for more bytes of LDS than a block has on a chip.
+
+    >>> check_lds(65_536, target("gfx942"), "two tiles have 65536 bytes")
+    """
+    if lds_bytes > chip.lds_bytes:
+        limits = " and ".join(f"{t.lds_bytes} on {t} ({t.products[0]})" for t in TARGETS.values())
+        raise TraceError(
+            f"{what}, more than the {chip.lds_bytes} of LDS that a block has on {chip}",
+            hint=f"it has {limits}: use smaller tiles or fewer stages, or let buffers share bytes (fx.union)",
+        )

@@ -4,8 +4,9 @@ from typing import Any
 
 from flylab.compiler.jit import compile, jit
 from flylab.compiler.kernel import kernel
+from flylab.compiler.kernel_function import CompilationContext
 
-__all__ = ["compile", "jit", "kernel"]
+__all__ = ["CompilationContext", "compile", "jit", "kernel"]
 
 
 def __getattr__(name: str) -> Any:

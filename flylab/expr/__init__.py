@@ -51,7 +51,15 @@ from flylab.expr.copy_ops import (
     UniversalCopy128b,
     make_copy_atom,
 )
-from flylab.expr.enums import AddressSpace, AtomicOp, AtomicOrdering, CachePolicy, SyncScope
+from flylab.expr.enums import (
+    AddressSpace,
+    AtomicOp,
+    AtomicOrdering,
+    CachePolicy,
+    SyncScope,
+    is_generic_address_space,
+    is_target_address_space,
+)
 from flylab.expr.formats import (
     BFloat16,
     Boolean,

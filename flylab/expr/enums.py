@@ -70,6 +70,49 @@ class AddressSpace(enum.Enum):
     Register = 3
 
 
+class TargetAddressSpace(enum.Enum):
+    """The memory spaces that AMD's chips add: global memory behind a buffer descriptor."""
+
+    BufferDesc = "buffer_desc"
+
+
+ADDRESS_SPACES: dict[str, AddressSpace | TargetAddressSpace] = {
+    "global": AddressSpace.Global,
+    "shared": AddressSpace.Shared,
+    "register": AddressSpace.Register,
+    "buffer": TargetAddressSpace.BufferDesc,
+}
+"""What the memory spaces of `flylab.dialect.types` are called in the language."""
+
+
+def is_generic_address_space(address_space: Any, expected: AddressSpace) -> bool:
+    """Whether a tensor's or pointer's `address_space` (or its name) is this one of every chip's.
+
+    >>> is_generic_address_space("shared", AddressSpace.Shared)
+    True
+
+    Raises `TraceError` where `expected` is a space of AMD's chips alone.
+    """
+    return _is_space(address_space, expected, AddressSpace, "is_target_address_space")
+
+
+def is_target_address_space(address_space: Any, expected: TargetAddressSpace) -> bool:
+    """Whether a tensor's or pointer's `address_space` is this one of AMD's chips, as a buffer's is.
+
+    >>> is_target_address_space(AddressSpace.Global, TargetAddressSpace.BufferDesc)
+    False
+
+    Raises `TraceError` where `expected` is a space of every chip.
+    """
+    return _is_space(address_space, expected, TargetAddressSpace, "is_generic_address_space")
+
+
+def _is_space(given: Any, expected: Any, kind: type[enum.Enum], other: str) -> bool:
+    if not isinstance(expected, kind):
+        raise TraceError(f"{expected!r} is no {kind.__name__}", hint=f"ask fx.{other}")
+    return bool((ADDRESS_SPACES.get(given) if isinstance(given, str) else given) is expected)
+
+
 def member(kind: type[enum.Enum], given: Any, what: str) -> Any:
     """A member of an enumeration, from itself or from its value. Raises `TraceError` for what is neither.
 

@@ -10,7 +10,7 @@ from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    is_generic_address_space is_target_address_space apply_swizzle copy_atom_call gather
+    apply_swizzle copy_atom_call gather
     get_buffer_rsrc IntTuple make_buffer_ptr make_fragment_like make_tiled_copy make_tiled_copy_A
     make_tiled_copy_B make_tiled_copy_C make_tiled_copy_tv make_tiled_mma
     raw_ptr_buffer_load scatter Tile TiledCopy TiledMma BaseBackend CompiledFunction GPUTarget

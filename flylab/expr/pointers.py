@@ -10,7 +10,7 @@ from flylab.errors import TraceError
 from flylab.expr.checks import device_check
 from flylab.expr.copy import make_rmem_tensor
 from flylab.expr.emit import fly
-from flylab.expr.enums import AddressSpace, member
+from flylab.expr.enums import ADDRESS_SPACES, AddressSpace, member
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Integer, Numeric, as_numeric, compare, divisor_of, is_mlir_value, numeric_class
 from flylab.expr.promotion import plain
@@ -22,7 +22,7 @@ from flylab.expr.vector import Vector
 from flylab.expr.views import make_view
 from flylab.layout import Layout
 
-SPACE_NAMES = {AddressSpace.Global: "global", AddressSpace.Shared: "shared", AddressSpace.Register: "register"}
+SPACE_NAMES = {space: name for name, space in ADDRESS_SPACES.items()}
 
 
 class PointerType:

@@ -32,7 +32,7 @@ from flylab.expr.struct_layout import (
     sizeof,
 )
 from flylab.expr.tensor import Pointer
-from flylab.targets import TARGETS
+from flylab.targets import check_lds
 
 SPACE = "shared"
 WIDEST = 16
@@ -143,7 +143,7 @@ def parts_of(kind: Any, start: int = 0) -> Iterator[tuple[int, int]]:
 def take(kernel: KernelState, place: Allocation, name: str) -> None:
     """Note what a kernel takes. Raises `TraceError` where it then has more LDS than a block has on its chip."""
     kernel.shared.append(place)
-    check_limit(kernel, dynamic_bytes(kernel), f"{name} takes {place.taken} bytes of LDS")
+    check_limit(kernel, dynamic_bytes(kernel), f"{name} takes {place.taken} bytes")
 
 
 def dynamic_bytes(kernel: KernelState) -> int:
@@ -153,16 +153,9 @@ def dynamic_bytes(kernel: KernelState) -> int:
 
 def check_limit(kernel: KernelState, dynamic: int, what: str) -> None:
     """Raises `TraceError`, which begins with `what`, where a kernel's LDS, of it so much dynamic, is too much."""
-    chip = kernel.target
     static = sum(a.taken for a in kernel.shared if a.start is None)
     total = round_up(static, max((a.align for a in kernel.shared if a.start is not None), default=1)) + dynamic
-    if total <= chip.lds_bytes:
-        return
-    limits = " and ".join(f"{t.lds_bytes} on {t} ({t.products[0]})" for t in TARGETS.values())
-    raise TraceError(
-        f"{what}, and kernel '{kernel.name}' has {total} in all, more than the {chip.lds_bytes} of {chip}",
-        hint=f"a block has {limits}: use smaller tiles or fewer stages, or let buffers share bytes in an fx.union",
-    )
+    check_lds(total, kernel.target, f"{what}, and kernel '{kernel.name}' has {total} in all")
 
 
 def launched_bytes(kernel: KernelState, smem: int | None) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import TraceError
 from flylab.expr.emit import fly, mlir_type
+from flylab.expr.enums import ADDRESS_SPACES, AddressSpace, TargetAddressSpace
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
@@ -39,13 +40,19 @@ class Pointer(Owned):
         """Its type: element format, memory space and alignment. `fx.PointerType.get` makes one from nothing."""
         return self.spec
 
+    @property
+    def address_space(self) -> AddressSpace | TargetAddressSpace:
+        """The memory space that it points into."""
+        return ADDRESS_SPACES[self.spec.space]
+
     def __add__(self, offset: Any) -> Pointer:
         if isinstance(offset, float) or (isinstance(offset, Numeric) and offset.dtype.is_float):
             raise TraceError(f"a pointer moved by {offset!r} elements", hint="give an integer")
         given = as_numeric(offset)
         if given.dtype.bits > 64:
             raise TraceError(f"a pointer moved by {given.dtype} elements", hint="convert it with .to(fx.Int64)")
-        reach, width = None, "Int32" if self.spec.space == "register" and given.dtype.bits <= 32 else "Int64"
+        narrow = self.spec.space == "shared" or self.spec.space == "register" and given.dtype.bits <= 32
+        reach, width = None, "Int32" if narrow else "Int64"
         if self.reach is not None:
             low, high = interval(given)
             by = Span(low, high, low >= LEAST and high <= MOST)
@@ -117,8 +124,13 @@ class Tensor(Owned):
 
     @property
     def space(self) -> str:
-        """The memory space: global, register or buffer."""
+        """The memory space: global, register, buffer or shared."""
         return self.spec.space
+
+    @property
+    def address_space(self) -> AddressSpace | TargetAddressSpace:
+        """The memory space that it lies in."""
+        return ADDRESS_SPACES[self.spec.space]
 
     def __repr__(self) -> str:
         return f"Tensor({self.spec})"

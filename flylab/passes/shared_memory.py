@@ -47,19 +47,19 @@ class SharedMemory:
 
     def dynamic(self, op: Any, builder: Builder) -> Any:
         """The pointer of a `fly.shared_dynamic`."""
-        base = self._address(builder, function_of(op), DYNAMIC, 0, int(attribute(op, "align")), "external")
+        base = self._address(builder, function_of(op), DYNAMIC, 0, int(attribute(op, "align")))
         return _at(builder, base, int(attribute(op, "offset")))
 
     def _variable(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:
         own = f"{_name(function)}.{name or f'lds_{len(self.variables)}'}"
-        return self._address(builder, function, own, size, align, "internal")
+        return self._address(builder, function, own, size, align)
 
-    def _address(self, builder: Builder, function: Any, name: str, size: int, align: int, linkage: str) -> Any:
+    def _address(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:
         """The address of a variable, which is made or grows as needed."""
         from mlir import ir
 
         if name not in self.variables:
-            self.variables[name] = _global(function, name, linkage)
+            self.variables[name] = _global(function, name)
         variable = self.variables[name]
         before_size, before_align = self.extents.get(name, (0, 1))
         self.extents[name] = size, align = max(size, before_size), max(align, before_align)
@@ -74,14 +74,17 @@ def _name(function: Any) -> str:
     return str(ir.StringAttr(function.attributes["sym_name"]).value)
 
 
-def _global(function: Any, name: str, linkage: str) -> Any:
-    """A variable beside the kernel, without a size yet."""
+def _global(function: Any, name: str) -> Any:
+    """A variable beside the kernel, without a size yet.
+
+    It is external: of a variable that it sees all uses of, LLVM drops what reads it before it was written.
+    """
     from mlir import ir
 
     attributes = dict(
         sym_name=ir.StringAttr.get(name),
         global_type=ir.TypeAttr.get(parse_type("!llvm.array<0 x i8>")),
-        linkage=ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
+        linkage=ir.Attribute.parse("#llvm.linkage<external>"),
         addr_space=ir.IntegerAttr.get(parse_type("i32"), 3),
         dso_local=ir.UnitAttr.get(),
     )

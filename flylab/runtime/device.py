@@ -15,7 +15,7 @@ from typing import Any
 
 from flylab import settings
 from flylab.errors import FlylabError, NotSupportedError
-from flylab.targets import DEFAULT_ARCH, TARGETS, Target, target
+from flylab.targets import DEFAULT_ARCH, TARGETS, Target, check_lds, target
 
 EMULATED, HIP = "emulated", "hip"
 
@@ -138,3 +138,33 @@ def _chosen(spec: tuple[Any, ...]) -> Device | None:
             hint='flylab.use("gfx950"), or None for the environment\'s',
         )
     return parse(given)
+
+
+SMEM_CAPACITY_MAP = {arch: chip.lds_bytes for arch, chip in TARGETS.items()}
+"""The bytes of LDS that a block has, by chip."""
+
+
+def get_rocm_arch() -> str:
+    """The chip of the current device, by LLVM's name: `gfx942`."""
+    return current().target.arch
+
+
+def get_warp_size(arch: str | None = None) -> int:
+    """The lanes of a wave on a chip, without one on that of the current device.
+
+    >>> get_warp_size("gfx950")
+    64
+    """
+    return _target(arch).wave_size
+
+
+def check_smem_capacity(allocated_bytes: int, arch: str | None = None) -> None:
+    """Raises `TraceError` for more bytes of LDS than a block has on a chip, without one on that of the current device.
+
+    >>> check_smem_capacity(80_000, "gfx950")
+    """
+    check_lds(allocated_bytes, _target(arch), f"{allocated_bytes} bytes")
+
+
+def _target(arch: str | None) -> Target:
+    return current().target if arch is None else target(arch)

@@ -266,21 +266,3 @@ def test_the_launch_gives_the_dynamic_lds(chip: str, launch: str) -> None:
     np.testing.assert_array_equal(got, 3080_000 + (255 - i) + 3 * (i ^ 1) + 7 + 5)
 
 
-@pytest.mark.parametrize(("chip", "bytes_", "refused"), [("gfx942", 80_000, True), ("gfx950", 80_000, False),
-                                                         ("gfx950", 170_000, True), ("gfx942", 65_536, False)])
-def test_more_lds_than_the_chip_has_is_refused_where_it_is_allocated(chip: str, bytes_: int, refused: bool) -> None:
-    body = f"""
-lds = fx.SharedAllocator().allocate(fx.Array[fx.Uint8, {bytes_}]).peek()
-lds[fx.thread_idx.x] = A[fx.thread_idx.x]
-fx.barrier()
-A[fx.thread_idx.x] = lds[0]
-"""
-    given = np.zeros(BLOCK, np.uint8)
-    if not refused:
-        assert run(body, given, chip=chip).isa.kernels["k"].lds_bytes == bytes_
-        return
-    with pytest.raises(flylab.errors.TraceError) as caught:
-        run(body, given, chip=chip)
-    text = str(caught.value)
-    assert f"Array[Uint8, {bytes_}] takes {bytes_} bytes" in text and "SharedAllocator().allocate" in text
-    assert "65536 on gfx942 (MI300X)" in text and "163840 on gfx950 (MI350X)" in text

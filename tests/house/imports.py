@@ -47,6 +47,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "viz": BASE | PICTURED,
     "lab": EVERYTHING,
     "cli": EVERYTHING,
+    "utils": BASE | {"layout", "dialect", "expr"},
     "kernels": BASE | {"layout", "atoms", "expr", "compiler", "autotune"},
 }
 

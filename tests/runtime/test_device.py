@@ -17,7 +17,14 @@ import flylab
 import flylab.compiler as flyc
 from flylab import settings
 from flylab.errors import FlylabError, NotSupportedError
-from flylab.runtime.device import current, parse
+from flylab.runtime.device import (
+    SMEM_CAPACITY_MAP,
+    check_smem_capacity,
+    current,
+    get_rocm_arch,
+    get_warp_size,
+    parse,
+)
 from tests.kernels import reference_kernels
 
 A = np.zeros(1024, np.float32)
@@ -262,3 +269,19 @@ def test_run_says_what_ran() -> None:
     assert str(run.device) == "emulated:gfx942"
     assert len(run.reports) == 1
     assert "my_kernel" in repr(run) and "emulated" in repr(run)
+
+
+def test_what_the_published_package_tells_of_a_chip() -> None:
+    """LDS and wave sizes: AMD's CDNA3 and CDNA4 ISA documents, as the published wheel prints them."""
+    assert SMEM_CAPACITY_MAP == {"gfx942": 65536, "gfx950": 163840}
+    for chip, too_many in (("gfx942", 65_537), ("gfx950", 163_841)):
+        with flylab.use(chip):
+            assert (get_rocm_arch(), get_warp_size()) == (chip, 64)
+            check_smem_capacity(too_many - 1)
+            with pytest.raises(FlylabError, match=f"{too_many} bytes, more than the {too_many - 1} of LDS"):
+                check_smem_capacity(too_many)
+    check_smem_capacity(80_000, "gfx950")
+    with pytest.raises(FlylabError, match="65536 on gfx942"):
+        check_smem_capacity(80_000, "gfx942")
+    with pytest.raises(FlylabError, match="unknown chip"):
+        get_warp_size("gfx000")

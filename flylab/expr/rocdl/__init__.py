@@ -6,7 +6,13 @@ from typing import Any
 
 from flylab.errors import NotSupportedError, TraceError
 from flylab.expr.algebra import traced
-from flylab.expr.enums import SyncScope
+from flylab.expr.enums import (
+    AddressSpace,
+    SyncScope,
+    TargetAddressSpace,
+    is_generic_address_space,
+    is_target_address_space,
+)
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
@@ -55,6 +61,7 @@ from flylab.expr.views import make_buffer
 from flylab.layout import cosize, get_leaves
 
 __all__ = [
+    "AddressSpace",
     "BufferAtomic",
     "BufferAtomicAdd",
     "BufferAtomicMax",
@@ -73,6 +80,7 @@ __all__ = [
     "BufferCopyLDS96b",
     "BufferCopyLDS128b",
     "SyncScope",
+    "TargetAddressSpace",
     "MFMA",
     "SMFMAC",
     "WMMA",
@@ -83,6 +91,8 @@ __all__ = [
     "cdna4",
     "ds_bpermute",
     "iglp_opt",
+    "is_generic_address_space",
+    "is_target_address_space",
     "make_buffer_tensor",
     "readfirstlane",
     "readlane",

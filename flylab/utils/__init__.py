@@ -1,0 +1,1 @@
+"""What un-migrated kernels import from here; new ones need none of it."""
