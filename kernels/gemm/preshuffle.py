@@ -58,13 +58,11 @@ def tiles(tensor, layout, tile, where):
     return fx.slice(fx.flat_divide(view, fx.make_tile(*tile)), (None, None, *where))
 
 
-def lds_tiles(dtype, rows, piece):
-    """Two LDS buffers of (rows, K) of a tile, their pieces exchanged by the row."""
-    columns = PIECES * piece
-    storage = fx.SharedAllocator().allocate(fx.Array[dtype, 2 * rows * columns]).peek()
+def lds_layout(rows, piece):
+    """Two LDS buffers of (rows, K of a tile), the pieces of a row exchanged by its number."""
     swizzle = fx.static(fx.SwizzleType.get(3, piece.bit_length() - 1, 3))
-    layout = fx.make_layout((rows, columns, 2), (columns, 1, rows * columns))
-    return fx.make_view(storage.ptr, fx.make_composed_layout(swizzle, layout))
+    columns = PIECES * piece
+    return fx.make_composed_layout(swizzle, fx.make_layout((rows, columns, 2), (columns, 1, rows * columns)))
 
 
 class Operands:
@@ -146,7 +144,8 @@ def preshuffle_kernel(
     tA = tiles(A, fx.make_layout((M, K), (K, 1)), (TILE_M, tile_k), (row, None))
     tB = tiles(B, shuffled, (TILE_N, tile_k), (column, None))
     tC = tiles(C, fx.make_layout((M, N), (N, 1)), (TILE_M, TILE_N), (row, column))
-    operands = Operands(mma, tid, tA, tB, lds_tiles(A.dtype, TILE_M, piece))
+    storage = fx.SharedAllocator().allocate(fx.Array[A.dtype, 2 * TILE_M * tile_k]).peek()
+    operands = Operands(mma, tid, tA, tB, fx.make_view(storage.ptr, lds_layout(TILE_M, piece)))
     fetch, stage, multiply, b = operands.fetch, operands.stage, operands.multiply, operands.b
     c = mma.get_slice(tid).make_fragment_C(tC)
 
