@@ -172,6 +172,8 @@ class Trace:
         else:  # MLIR's default is 256 threads
             i32 = ir.IntegerType.get_signless(32)
             extra["rocdl.max_flat_work_group_size"] = ir.IntegerAttr.get(i32, self.target.max_workgroup)
+        if all(isinstance(extent, int) for extent in grid):
+            extra["known_grid_size"] = ir.DenseI32ArrayAttr.get(list(grid))
         self.result.kernels[symbol] = kernel
         self.result.blocks[symbol] = known
         self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]

@@ -18,10 +18,11 @@ from flylab.errors import CompileError
 from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
+from flylab.passes.global_offsets import GlobalOffsets
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.mma_to_rocdl import multiplied
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
-from flylab.passes.shared_memory import SPACE, SharedMemory, gep, moved_in_lds
+from flylab.passes.shared_memory import SPACE, SharedMemory, moved_in_lds
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import extract, insert, shape_of, vector_type
@@ -85,6 +86,7 @@ class _Conversion:
     def __init__(self, chip: Target, shared: SharedMemory) -> None:
         self.chip = chip
         self.shared = shared
+        self.offsets = GlobalOffsets()
         self.address: dict[Any, Any] = {}
 
 
@@ -139,7 +141,7 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         conversion.address[op.results[0]] = moved_in_lds(builder, base, offset, spec.dtype.bits // 8)
         return
     if spec.space != "buffer":
-        conversion.address[op.results[0]] = gep(builder, base, offset, spec.space, spec.dtype.bits)
+        conversion.address[op.results[0]] = conversion.offsets.move(builder, base, offset, spec.dtype.bits)
         return
     descriptor, before = base
     kind = widest(offset, before)
