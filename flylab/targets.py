@@ -5,6 +5,7 @@ Source of the figures: AMD's CDNA3 and CDNA4 ISA documents and data sheets, as c
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flylab.errors import FlylabError, TraceError
@@ -67,6 +68,21 @@ def target(arch: str | Target) -> Target:
     except (KeyError, TypeError):
         known = ", ".join(f"{t.arch} ({t.products[0]})" for t in TARGETS.values())
         raise FlylabError(f"unknown chip {arch!r}", hint=f"flylab knows {known}") from None
+
+
+def lds_needed(variables: Iterable[tuple[int, int]]) -> int:
+    """The bytes of LDS that LLVM needs at most for variables of (bytes, alignment) each: the best aligned come first.
+
+    It aligns each to its size, rounded up to a power of 2, as far as 16. Source: LLVM 22, AMDGPULowerModuleLDSPass.
+
+    >>> lds_needed([(3, 1), (64, 16), (8, 128)])
+    83
+    """
+    end = 0
+    aligned = [(max(align, min(16, 1 << (size - 1).bit_length())), size) for size, align in variables if size]
+    for align, size in sorted(aligned, reverse=True):
+        end = -(-end // align) * align + size
+    return end
 
 
 def check_lds(lds_bytes: int, chip: Target, what: str) -> None:

@@ -27,13 +27,13 @@ def cell(text: str) -> dict[str, Any]:
     return names
 
 
-def kernel_of(body: str, parameters: str = "A: fx.Tensor") -> dict[str, Any]:
-    """A cell with a kernel of this body (from line 3 on) over A, launched over one block of 64 by `launch(A)`."""
+def kernel_of(body: str, parameters: str = "A: fx.Tensor", block: int = 64) -> dict[str, Any]:
+    """A cell with a kernel of this body (from line 3 on) over A, launched over one block by `launch(A)`."""
     inner = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     names = ", ".join(p.split(":")[0].strip() for p in parameters.split(", "))
     return cell(
         f"@flyc.kernel\ndef k({parameters}):\n{inner}\n\n"
-        f"@flyc.jit\ndef launch({parameters}):\n    k({names}).launch(grid=1, block=64)\n"
+        f"@flyc.jit\ndef launch({parameters}):\n    k({names}).launch(grid=1, block={block})\n"
     )
 
 

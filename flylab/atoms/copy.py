@@ -44,32 +44,29 @@ Widths = Mapping[tuple[int, int], tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Family:
-    """A row: what a user calls it, from which spaces to which it moves, and the chips that have each width.
+    """A row: what a user calls it, the memory spaces that it moves from and to, and the chips that have each width.
 
     A width is (granularity of a transposing read, or 0; bits). None stands for every whole number of bytes, on all.
     """
 
     call: str
-    moves: frozenset[tuple[str, str]]
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
     widths: Widths | None = field(default=None, hash=False)
-
-
-def _moves(sources: tuple[str, ...], targets: tuple[str, ...]) -> frozenset[tuple[str, str]]:
-    return frozenset((source, target) for source in sources for target in targets)
 
 
 _BUFFER_WIDTHS = {(0, bits): _BOTH for bits in (8, 16, 32, 64, 96, 128)}
 _TO_LDS = {(0, 32): _BOTH, (0, 96): _GFX950, (0, 128): _GFX950}
 _TRANSPOSED = dict.fromkeys([(4, 64), (8, 64), (16, 64), (6, 96)], _GFX950)
 FAMILIES: dict[str, Family] = {
-    UNIVERSAL_COPY: Family("fx.UniversalCopy", _moves(_MEMORY, _MEMORY)),
-    BUFFER: Family("fx.rocdl.BufferCopy", _moves(("buffer", "register"), ("buffer", "register")), _BUFFER_WIDTHS),
-    BUFFER_LDS: Family("fx.rocdl.BufferCopyLDS", _moves(("buffer",), ("shared",)), _TO_LDS),
-    BUFFER_ASYNC_LDS: Family("fx.rocdl.cdna4.BufferLoadAsyncLDS", _moves(("buffer",), ("shared",)), _TO_LDS),
-    GLOBAL_ASYNC_LDS: Family("fx.rocdl.cdna4.GlobalLoadAsyncLDS", _moves(("global",), ("shared",)), _TO_LDS),
-    LDS_TRANS: Family("fx.rocdl.cdna4.LDSReadTrans", _moves(("shared",), ("register",)), _TRANSPOSED),
-    BUFFER_ATOMIC: Family("fx.rocdl.BufferAtomic", _moves(("register",), ("buffer",)), {}),
-    UNIVERSAL_ATOMIC: Family("fx.UniversalAtomic", _moves(("register",), ("global", "shared")), {}),
+    UNIVERSAL_COPY: Family("fx.UniversalCopy", _MEMORY, _MEMORY),
+    BUFFER: Family("fx.rocdl.BufferCopy", ("buffer", "register"), ("buffer", "register"), _BUFFER_WIDTHS),
+    BUFFER_LDS: Family("fx.rocdl.BufferCopyLDS", ("buffer",), ("shared",), _TO_LDS),
+    BUFFER_ASYNC_LDS: Family("fx.rocdl.cdna4.BufferLoadAsyncLDS", ("buffer",), ("shared",), _TO_LDS),
+    GLOBAL_ASYNC_LDS: Family("fx.rocdl.cdna4.GlobalLoadAsyncLDS", ("global",), ("shared",), _TO_LDS),
+    LDS_TRANS: Family("fx.rocdl.cdna4.LDSReadTrans", ("shared",), ("register",), _TRANSPOSED),
+    BUFFER_ATOMIC: Family("fx.rocdl.BufferAtomic", ("register",), ("buffer",), {}),
+    UNIVERSAL_ATOMIC: Family("fx.UniversalAtomic", ("register",), ("global", "shared"), {}),
 }
 
 
@@ -160,13 +157,13 @@ def atomic_op(family: str, op: str, dtype: DType, lanes: int = 1, scope: str = "
     Raises `LayoutError` for one that no chip has an instruction for.
     """
     row, atomic = FAMILIES[family], Atomic(op, dtype, lanes, scope)
-    if not any(atomic.chips(target) for _, target in row.moves):
+    if not any(map(atomic.chips, row.targets)):
         raise LayoutError(f"{row.call}: no chip has an atomic {op} of {atomic.value}",
-                          hint=_instead(atomic, [target for _, target in row.moves]))
+                          hint=_instead(atomic, row.targets))
     return CopyOp(family, lanes * dtype.bits, atomic=atomic)
 
 
-def _instead(atomic: Atomic, spaces: list[str]) -> str:
+def _instead(atomic: Atomic, spaces: tuple[str, ...]) -> str:
     """What to do in place of an atomic that is not there."""
     if Atomic(atomic.op, atomic.dtype, 2).chips(spaces[0]):
         return "16-bit floats are added in pairs"

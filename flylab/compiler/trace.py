@@ -24,6 +24,7 @@ from flylab.expr.promotion import plain
 from flylab.expr.shared import launched_bytes
 from flylab.expr.state import FunctionState, KernelState, tracing
 from flylab.expr.tensor import Tensor
+from flylab.expr.thread_slices import check_slices
 from flylab.passes.recording import lines_of
 from flylab.places import of_traceback
 from flylab.targets import Target
@@ -188,6 +189,7 @@ class Trace:
             values = iter(block.arguments)
             names = Names(state)
             kernel.run_for_effect({passed.name: passed.received(values, names) for passed in arguments})
+            check_slices(state)
             op("gpu.return", [], loc=_end(kernel))
         return state
 

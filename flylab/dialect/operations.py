@@ -52,7 +52,13 @@ ALGEBRA = {
     "tile_to_shape": "block shape order*",
 }  # fmt: skip
 """The functions of `flylab.layout` that are operations where an argument holds a runtime number, with their operands.
-`slice` and the divides also take a view in place of a layout, `make_view` a pointer in place of an offset."""
+`slice` and those of SEEN_ANEW also take a view in place of a layout, `make_view` a pointer in place of an offset."""
+
+SEEN_ANEW = (
+    "logical_divide", "zipped_divide", "tiled_divide", "flat_divide", "composition", "coalesce", "group", "take",
+    "select",
+)  # fmt: skip
+"""The functions of which a view keeps its pointer, and sees its memory through what they make of its layout."""
 
 OPERATIONS = {
     f"fly.{o.name}": o
@@ -99,6 +105,19 @@ OPERATIONS = {
             effect="writes",
             meaning="print a line: the words of the numbers in it, each of a format; calls are numbered by site",
         ),
+        # The parts of a view, or layout, that all threads have; a slice of it is one thread's.
+        *(
+            Operation(n, ("view",), ("threads",), ("tiled_copy",), meaning="((thread, value), rest of each mode)")
+            for n in ("tiled_copy_partition_src", "tiled_copy_partition_dst")
+        ),
+        Operation("tiled_copy_retile", ("view",), ("same",), ("tiled_copy",), meaning="a fragment as a copy takes it"),
+        Operation(
+            "tiled_mma_partition",
+            ("view",),
+            ("threads",),
+            ("operand", "tiled_mma"),
+            meaning="((thread, value), rest of each mode) of A, B, C or D",
+        ),
         # LDS.
         Operation(
             "shared_alloc", (), ("whole",), ("bytes", "align", "symbol"), "allocates",
@@ -113,8 +132,13 @@ OPERATIONS = {
             meaning="a pointer into the LDS whose bytes the launch gives, as many bytes from its start",
         ),
         # Copies: over views; then one atom between pointers; then as a load or a store of an SSA value.
-        Operation("copy", ("source", "target"), (), ("atom",), effect="writes", meaning="copy a view, atom by atom"),
-        Operation("copy_atom_call", ("source", "target"), (), ("atom",), effect="writes", meaning="copy one atom"),
+        # A predicate is a Boolean, or of a view one for each atom: where it is off, nothing is touched.
+        Operation("copy", ("source", "target", "pred*"), (), ("atom",), "writes", "copy a view, atom by atom"),
+        Operation("gather", ("base", "offsets", "target", "pred*"), (), ("atom",), "writes",
+                  "copy a view, atom by atom, each from a pointer moved by its own offset"),
+        Operation("scatter", ("base", "offsets", "source", "pred*"), (), ("atom",), "writes", "the mirror of gather"),
+        Operation("copy_atom_call", ("source", "target", "pred*"), (), ("atom",), "writes", "copy one atom"),
+        Operation("first_lane", ("iterator",), ("uniform",), meaning="the pointer that the wave's first lane has"),
         Operation("copy_atom_load", ("source",), ("value",), ("atom",), effect="reads", meaning="the load of one atom"),
         Operation(
             "copy_atom_store", ("value", "target"), (), ("atom",), effect="writes", meaning="the store of one atom"

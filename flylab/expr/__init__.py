@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from flylab import layout as _layout
-from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom
+from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom, MmaOperand
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
@@ -26,11 +26,14 @@ from flylab.expr.atomics import (
 from flylab.expr.control import const_expr, range_constexpr
 from flylab.expr.copy import (
     copy,
+    copy_atom_call,
+    gather,
     make_rmem_tensor,
     memref_load,
     memref_load_vec,
     memref_store,
     memref_store_vec,
+    scatter,
 )
 from flylab.expr.copy_ops import (
     UniversalAtomic,
@@ -99,9 +102,9 @@ from flylab.expr.leafwise import (
     int_tuple_mul,
     int_tuple_sub,
 )
+from flylab.expr.make_fragment import make_fragment_like, mma_make_fragment
 from flylab.expr.math import absf
 from flylab.expr.mma import (
-    MmaOperand,
     UniversalFMA,
     atom_set_value,
     gemm,
@@ -144,18 +147,39 @@ from flylab.expr.struct import (
     union,
 )
 from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.tiled import (
+    ThrCopy,
+    ThrMma,
+    TiledCopy,
+    TiledMma,
+    make_tiled_copy,
+    make_tiled_copy_A,
+    make_tiled_copy_B,
+    make_tiled_copy_C,
+    make_tiled_copy_tv,
+    make_tiled_mma,
+    tiled_copy_partition_dst,
+    tiled_copy_partition_src,
+    tiled_copy_retile,
+    tiled_mma_partition,
+    tiled_mma_partition_shape,
+)
 from flylab.expr.types import T, Types
 from flylab.expr.typing import Constexpr, Stream
 from flylab.expr.vector import Vector
 from flylab.expr.views import (
     add_offset,
+    coalesce,
+    composition,
     flat_divide,
     get_iter,
     get_layout,
+    group,
     logical_divide,
     make_layout,
     make_view,
     select,
+    take,
     tiled_divide,
     zipped_divide,
 )
@@ -165,9 +189,9 @@ from flylab.layout import Basis, ComposedLayout, E, Layout, Swizzle
 # The layout algebra under its own names, on known layouts and on those of the device; a tensor stands for its layout.
 LAYOUT_NAMES = """
     make_shape make_stride make_coord make_int_tuple make_tile make_ordered_layout make_identity_layout
-    make_layout_tv size cosize rank depth get get_shape get_stride crd2idx idx2crd dice coalesce composition
+    make_layout_tv size cosize rank depth get get_shape get_stride crd2idx idx2crd dice
     complement right_inverse left_inverse logical_product zipped_product tiled_product flat_product blocked_product
-    raked_product take group append prepend ceil_div shape_div coshape coprofile filter get_1d_coord
+    raked_product append prepend ceil_div shape_div coshape coprofile filter get_1d_coord
     get_flat_coord get_leaves get_scalar has_none int_tuple_product int_tuple_product_each int_tuple_product_like
     make_composed_layout composed_get_inner composed_get_offset composed_get_outer make_fragment_layout_like
     make_layout_like overcover recast_layout tile_to_shape

@@ -63,7 +63,7 @@ def traced(rule: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(rule)
     def function(*args: Any, **named: Any) -> Any:
         if named:
-            args = _positional(signature, args, named)
+            args = positional(signature, args, named)
         args = tuple([known(arg) for arg in args])
         if not any(map(is_runtime, args)):
             return rule(*args)
@@ -72,7 +72,7 @@ def traced(rule: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _positional(signature: inspect.Signature, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+def positional(signature: inspect.Signature, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
     """All arguments by position, without the defaults at the end."""
     bound = signature.bind(*args, **named)
     given = [list(signature.parameters).index(name) for name in bound.arguments]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 from flylab.atoms import SCALED, STATE, UNIVERSAL, GemmTraversalOrder, MmaAtom, MmaOp, mma_op
@@ -17,15 +16,6 @@ from flylab.targets import Target
 
 ONE = 0x7F7F7F7F
 """Four scales of 1: E8M0 has a bias of 127."""
-
-
-class MmaOperand(enum.Enum):
-    """The matrices of D = A x B + C."""
-
-    A = 0
-    B = 1
-    C = 2
-    D = 3
 
 
 def UniversalFMA(elem_ty: Any) -> MmaOp:

@@ -10,10 +10,8 @@ from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    apply_swizzle copy_atom_call gather
-    get_buffer_rsrc IntTuple make_buffer_ptr make_fragment_like make_tiled_copy make_tiled_copy_A
-    make_tiled_copy_B make_tiled_copy_C make_tiled_copy_tv make_tiled_mma
-    raw_ptr_buffer_load scatter Tile TiledCopy TiledMma BaseBackend CompiledFunction GPUTarget
+    apply_swizzle get_buffer_rsrc IntTuple make_buffer_ptr
+    raw_ptr_buffer_load Tile BaseBackend CompiledFunction GPUTarget
     JitArgumentRegistry compile_backend_name from_c_void_p from_dlpack from_torch_tensor get_backend
     register_backend is_specializable_struct_type
     """.split()

@@ -32,28 +32,30 @@ from flylab.expr.struct_layout import (
     sizeof,
 )
 from flylab.expr.tensor import Pointer
-from flylab.targets import check_lds
+from flylab.targets import check_lds, lds_needed
 
 SPACE = "shared"
-WIDEST = 16
-"""Bytes to which LLVM aligns a variable in LDS of more than half as many, where it is asked for less."""
 DYNAMIC_ALIGN = 1024
 """The alignment in bytes of what `get_dyn_shared` points to; the published package's."""
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """A place in LDS that a kernel took: by whom, its bytes and their alignment.
+    """A place in LDS that a kernel took: by whom, its bytes and their alignment, and where it begins in dynamic LDS.
 
-    `taken` are the bytes that it can need with what lies between it and others. `start` is where it begins in dynamic
-    LDS, None elsewhere.
+    `parts` are the bytes and the alignment of each variable that it may become, where it is not one.
     """
 
     owner: Any
     size: int
     align: int
-    taken: int
     start: int | None = None
+    parts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def variables(self) -> tuple[tuple[int, int], ...]:
+        """The bytes and the alignment of one variable or of its parts, whichever needs more."""
+        return max(((self.size, self.align),), self.parts, key=lds_needed)
 
 
 class SharedAllocator:
@@ -86,16 +88,15 @@ class SharedAllocator:
         if not self.is_static:
             return self._dynamic(kernel, kind, align)
         size, align = sizeof(kind), max(align, self.base_alignment)
-        # Of a struct each part may become a variable of its own.
-        parts = sum(round_up(count, WIDEST) for _, count in parts_of(kind))
-        take(kernel, Allocation(self, size, align, max(round_up(size, align), parts)), name_of_kind(kind))
+        parts = tuple((count, max(known_align(at, align), 1)) for at, count in parts_of(kind))
+        take(kernel, Allocation(self, size, align, parts=parts), name_of_kind(kind))
         return _static(kind, align)
 
     def _dynamic(self, kernel: KernelState, kind: Any, align: int) -> Storage:
         if not any(a.owner is self for a in kernel.shared):
             align = max(align, self.base_alignment)
         start, size = round_up(dynamic_bytes(kernel), align), sizeof(kind)
-        take(kernel, Allocation(self, size, align, size, start), name_of_kind(kind))
+        take(kernel, Allocation(self, size, align, start), name_of_kind(kind))
         return Storage(kind, dynamic_pointer(start, align))
 
     @property
@@ -126,7 +127,7 @@ def get_dyn_shared(dtype: Any = None) -> Pointer:
     Places of `SharedAllocator(static=False)` lie in the same bytes.
     """
     kernel = require_kernel("get_dyn_shared")
-    kernel.shared.append(Allocation(get_dyn_shared, 0, DYNAMIC_ALIGN, 0, 0))
+    kernel.shared.append(Allocation(get_dyn_shared, 0, DYNAMIC_ALIGN, 0))
     pointer = dynamic_pointer(0, DYNAMIC_ALIGN)
     return pointer if dtype is None else retyped(pointer, numeric_class(dtype), DYNAMIC_ALIGN)
 
@@ -143,7 +144,7 @@ def parts_of(kind: Any, start: int = 0) -> Iterator[tuple[int, int]]:
 def take(kernel: KernelState, place: Allocation, name: str) -> None:
     """Note what a kernel takes. Raises `TraceError` where it then has more LDS than a block has on its chip."""
     kernel.shared.append(place)
-    check_limit(kernel, dynamic_bytes(kernel), f"{name} takes {place.taken} bytes")
+    check_limit(kernel, dynamic_bytes(kernel), f"{name} takes {place.size} bytes")
 
 
 def dynamic_bytes(kernel: KernelState) -> int:
@@ -153,7 +154,7 @@ def dynamic_bytes(kernel: KernelState) -> int:
 
 def check_limit(kernel: KernelState, dynamic: int, what: str) -> None:
     """Raises `TraceError`, which begins with `what`, where a kernel's LDS, of it so much dynamic, is too much."""
-    static = sum(a.taken for a in kernel.shared if a.start is None)
+    static = lds_needed(variable for a in kernel.shared if a.start is None for variable in a.variables)
     total = round_up(static, max((a.align for a in kernel.shared if a.start is not None), default=1)) + dynamic
     check_lds(total, kernel.target, f"{what}, and kernel '{kernel.name}' has {total} in all")
 

@@ -61,6 +61,8 @@ class KernelState(FunctionState):
 
     block: Extents | None = None
     grid: tuple[int | None, int | None, int | None] = (None, None, None)
+    slices: dict[Any, list[Any]] = field(default_factory=dict)
+    """The threads of each tiled copy and MMA whose parts of memory it takes: see `flylab.expr.thread_slices`."""
     kind = "kernel"
 
 

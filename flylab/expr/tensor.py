@@ -16,7 +16,7 @@ from flylab.expr.operators import refuse
 from flylab.expr.span import LEAST, MOST, Span, extent
 from flylab.expr.state import Owned, current_kernel, require_kernel
 from flylab.expr.vector import MAX_VECTOR, Vector
-from flylab.layout import ComposedLayout, Layout, size
+from flylab.layout import ComposedLayout, Layout, has_none, size
 
 
 class Pointer(Owned):
@@ -83,6 +83,7 @@ class Tensor(Owned):
     """Memory with a layout: the parameter type `fx.Tensor` of a kernel, and what views of it are.
 
     `t[i, j]` reads and writes one element, `load()` and `store(vector)` all of them, `fill(x)` sets all to one value.
+    `t[None, j]` is the part at `j`, as `fx.slice(t, (None, j))`.
     """
 
     __slots__ = ("spec", "reach")
@@ -173,6 +174,10 @@ class Tensor(Owned):
         raise TraceError(f"a `for` over {self!r}", hint="for i in fx.range_constexpr(fx.size(t)): ... t[i]")
 
     def __getitem__(self, coord: Any) -> Any:
+        if has_none(coord):
+            from flylab.expr.views import slice_view
+
+            return slice_view(self, coord)
         return self._element(coord).load()[0]
 
     def __setitem__(self, coord: Any, number: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 from flylab import layout as rules
 from flylab.dialect.types import MemRef, Ptr
 from flylab.errors import LayoutError, TraceError, Undecided
-from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbers, operand, traced
+from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbers, operand, positional, traced
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
@@ -20,31 +22,35 @@ from flylab.layout.layout import has_basis
 from flylab.layout.runtime_int import MOST, RuntimeInt
 
 
-def _divide(kind: str) -> Any:
-    rule = getattr(rules, kind)
-    on_layouts = traced(rule)
+def _on_views(name: str) -> Any:
+    """The function of the algebra of this name, also of a tensor: the same pointer, seen through what it makes of the
+    layout."""
+    rule = getattr(rules, name)
+    on_layouts, signature = traced(rule), inspect.signature(rule)
 
-    def divide(layout: Any, divisor: Any) -> Any:
+    @functools.wraps(rule)
+    def function(layout: Any, *args: Any, **named: Any) -> Any:
         if not isinstance(layout, Tensor):
-            return on_layouts(layout, divisor)
-        call = Arguments((known(divisor),))
+            return on_layouts(layout, *args, **named)
+        if named:
+            args = positional(signature, (layout, *args), named)[1:]
+        call = Arguments(known(args))
         spec = layout.spec
         result = decided(rule, spec.facts(), *call.facts)
-        tiles = fly(kind, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
-        return Tensor(tiles, layout.reach)
+        seen = fly(name, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
+        return Tensor(seen, layout.reach)
 
-    divide.__name__ = divide.__qualname__ = kind
-    divide.__doc__ = (
-        f"`{kind}` of a layout (see `flylab.layout.{kind}`) or of a tensor: its tiles of `divisor` first, "
-        "the rest after."
-    )
-    return divide
+    return function
 
 
-logical_divide = _divide("logical_divide")
-zipped_divide = _divide("zipped_divide")
-tiled_divide = _divide("tiled_divide")
-flat_divide = _divide("flat_divide")
+logical_divide = _on_views("logical_divide")
+zipped_divide = _on_views("zipped_divide")
+tiled_divide = _on_views("tiled_divide")
+flat_divide = _on_views("flat_divide")
+composition = _on_views("composition")
+coalesce = _on_views("coalesce")
+group = _on_views("group")
+take = _on_views("take")
 _slice = traced(rules.slice)
 
 
@@ -270,4 +276,4 @@ def select(source: Any, indices: Any, *more: Any) -> Any:
     return _select(source, indices)
 
 
-_select = traced(rules.select)
+_select = _on_views("select")

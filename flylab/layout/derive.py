@@ -107,14 +107,15 @@ def make_layout_like(layout: Layout) -> Layout:
     return trusted(layout.shape, ordered.stride)
 
 
-def make_fragment_layout_like(layout: Layout) -> Layout:
+def make_fragment_layout_like(layout: Any) -> Layout:
     """A compact layout of the same shape for registers: the first mode runs fastest, the others in stride order.
 
-    Raises LayoutError for a layout that gives coordinates.
+    Of a composed layout it is that of the inner one. Raises LayoutError for a layout that gives coordinates.
 
     >>> make_fragment_layout_like(Layout((4, 2, 8), (0, 16, 2)))
     Layout((4, 2, 8), (1, 32, 4))
     """
+    layout = layout.inner if isinstance(layout, ComposedLayout) else layout
     layout = _plain(layout, "make_fragment_layout_like")
     if len(layout) == 1:
         return Layout(layout.shape)

@@ -1,6 +1,7 @@
 """fly-convert-atom-call-to-ssa-form: a copy between two pointers becomes a load of a vector and a store of it.
 
-The side in registers is a plain `fly.ptr_load` or `fly.ptr_store`, the side in memory keeps its atom. A matrix product
+The side in registers is a plain `fly.ptr_load` or `fly.ptr_store`, the side in memory keeps its atom. A copy past the
+registers, from memory to LDS, stays one call. What has a predicate stands in an `scf.if` of it. A matrix product
 loads A, B and C from registers and stores D there.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 from flylab.atoms import CopyAtom, mma_atom
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import of_mlir
+from flylab.passes.regions import branch
 from flylab.passes.rewriter import Builder, Pass, erase, operations
 from flylab.passes.vectors import vector_type
 
@@ -24,15 +26,50 @@ class AtomCallToSsaForm(Pass):
 
     def run(self, module: Any) -> None:
         """Split each atom call into its load and its store."""
-        calls = [(RULES[op.name], op) for op in operations(module.operation) if op.name in RULES]
-        for rule, op in calls:
-            rule(op, Builder(op))
-        erase([op for _, op in calls])
+        done: list[Any] = []
+        group: _Group | None = None
+        for op in operations(module.operation):
+            if op.name == "fly.mma_atom_call":
+                _multiply(op, Builder(op))
+                done.append(op)
+            if op.name == "fly.copy_atom_call":
+                # Calls that follow each other on the same predicate stand in one branch.
+                if group is None or not group.takes(op):
+                    group = _Group(op)
+                if group.add(op):
+                    done.append(op)
+            else:
+                group = None
+        erase(done)
 
 
-def _copy(op: Any, builder: Builder) -> None:
-    atom = CopyAtom.parse(attribute(op, "atom"))
-    source, target = op.operands
+class _Group:
+    """Atom calls on one predicate, or on none, that follow each other."""
+
+    def __init__(self, first: Any) -> None:
+        self.block, self.pred = first.block, list(first.operands)[2:]
+        self.before = Builder(first)
+        self.inside = branch(self.before, self.pred[0])[0] if self.pred else self.before
+
+    def takes(self, op: Any) -> bool:
+        """Whether a call is on the same predicate, in the same place."""
+        return op.block == self.block and list(op.operands)[2:] == self.pred
+
+    def add(self, op: Any) -> bool:
+        """Make what a call does, in the branch if there is one; False where the call stays."""
+        atom = CopyAtom.parse(attribute(op, "atom"))
+        source, target = list(op.operands)[:2]
+        inside = self.inside if self.pred else Builder(op)
+        if not atom.op.to_lds:
+            _split(inside, atom, source, target)
+        elif self.pred:
+            # Before the branch: in it, the first lane that is on need not be the wave's first.
+            target = self.before.fly("first_lane", [target], [target.type])
+            inside.fly("copy_atom_call", [source, target], [], atom=atom)
+        return bool(self.pred) or not atom.op.to_lds
+
+
+def _split(builder: Builder, atom: CopyAtom, source: Any, target: Any) -> None:
     kind = vector_type(atom.dtype.mlir, atom.num_values)
     if of_mlir(source.type).space == "register":
         value = builder.fly("ptr_load", [source], [kind])
@@ -53,6 +90,3 @@ def _multiply(op: Any, builder: Builder) -> None:
     values = [builder.fly("ptr_load", [pointer], [kind]) for pointer, kind in zip(sources, kinds, strict=True)]
     result = builder.fly("mma_atom_call_ssa", [*values, *list(op.operands)[4:]], [kinds[2]], atom=text)
     builder.fly("ptr_store", [result, target], [])
-
-
-RULES = {"fly.copy_atom_call": _copy, "fly.mma_atom_call": _multiply}

@@ -11,12 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.atoms import CopyAtom
+from flylab.atoms.atomics import Atomic
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import POINTERS, Ptr, of_mlir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes import printf
 from flylab.passes.checks import is_of_launcher, lower_check
+from flylab.passes.copy_instructions import (
+    atomic_in_memory,
+    atomic_on_buffer,
+    first_lane,
+    load_past_registers,
+    load_transposed,
+)
 from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
 from flylab.passes.global_offsets import GlobalOffsets
 from flylab.passes.hidden_arguments import read_size
@@ -155,8 +163,11 @@ def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
     spec: Ptr = of_mlir(op.operands[0].type)
     address = conversion.address[op.operands[0]]
     count, _ = shape_of(op.results[0])
-    if spec.space == "buffer":
-        value = _buffer_load(builder, address, spec.dtype, count, _cache(op))
+    atom = _atom(op)
+    if atom and atom.op.trans:
+        value = load_transposed(builder, atom, address)
+    elif spec.space == "buffer":
+        value = _buffer_load(builder, address, spec.dtype, count, atom.op.cache if atom else 0)
     else:
         kind = vector_type(carrier(spec.dtype), count)
         value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec))
@@ -169,14 +180,44 @@ def _store(conversion: _Conversion, op: Any, builder: Builder) -> None:
     value, pointer = op.operands
     spec: Ptr = of_mlir(pointer.type)
     count, _ = shape_of(value)
+    atom = _atom(op)
+    if atom and atom.op.atomic:
+        _atomic(builder, atom.op.atomic, value, conversion.address[pointer], spec)
+        return
     kind = vector_type(carrier(spec.dtype), count)
     if value.type != kind:
         value = builder.op("vector.bitcast", [value], kind)
     address = conversion.address[pointer]
     if spec.space == "buffer":
-        _buffer_store(builder, address, value, spec.dtype, count, _cache(op))
+        _buffer_store(builder, address, value, spec.dtype, count, atom.op.cache if atom else 0)
     else:
         builder.op("llvm.store", [value, address], alignment=_alignment(spec))
+
+
+def _atom(op: Any) -> CopyAtom | None:
+    """The atom of a copy's load or store; of another access, none."""
+    return CopyAtom.parse(attribute(op, "atom")) if "atom" in op.attributes else None
+
+
+def _atomic(builder: Builder, atomic: Atomic, value: Any, address: Any, spec: Ptr) -> None:
+    if spec.space == "buffer":
+        descriptor, base = address
+        atomic_on_buffer(builder, atomic, value, descriptor, _byte_offset(builder, base, 0))
+    else:
+        atomic_in_memory(builder, atomic, value, address)
+
+
+def _past_registers(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    source, lds = (conversion.address[operand] for operand in op.operands)
+    offset = None
+    if of_mlir(op.operands[0].type).space == "buffer":
+        source, base = source
+        offset = _byte_offset(builder, base, 0)
+    load_past_registers(builder, CopyAtom.parse(attribute(op, "atom")), source, lds, offset)
+
+
+def _first_lane(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    conversion.address[op.results[0]] = first_lane(builder, conversion.address[op.operands[0]])
 
 
 def _alignment(spec: Ptr) -> Any:
@@ -214,11 +255,6 @@ def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
         return total
     nearest = builder.op("arith.minui", [total, builder.constant(OUTSIDE, kind)], kind)
     return builder.op("arith.trunci", [nearest], "i32")
-
-
-def _cache(op: Any) -> int:
-    """The cache modifier of a copy's load or store; of another access, none."""
-    return CopyAtom.parse(attribute(op, "atom")).op.cache if "atom" in op.attributes else 0
 
 
 def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int, cache: int) -> Any:
@@ -266,6 +302,8 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.copy_atom_load": _load,
     "fly.ptr_store": _store,
     "fly.copy_atom_store": _store,
+    "fly.copy_atom_call": _past_registers,
+    "fly.first_lane": _first_lane,
     "fly.convert_float": _convert_float,
     "fly.mma_atom_call_ssa": lambda _, op, builder: op.results[0].replace_all_uses_with(multiplied(op, builder)),
 }

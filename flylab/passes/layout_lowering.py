@@ -11,18 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
 from typing import Any
 
 from flylab import layout as rules
-from flylab.atoms import CopyAtom
-from flylab.dialect.operations import ALGEBRA, attribute
+from flylab.atoms import TiledCopy, TiledMma
+from flylab.dialect.operations import ALGEBRA, SEEN_ANEW, attribute
 from flylab.dialect.types import Algebra, MemRef, Ptr, of_mlir
 from flylab.errors import CompileError, LayoutError
-from flylab.layout import ComposedLayout, Layout, cosize, size, slice_and_offset
+from flylab.layout import ComposedLayout, Layout, cosize, slice_and_offset
 from flylab.layout.consecutive import runs
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
+from flylab.passes.copy_lowering import lower_copy, lower_scattered
 from flylab.passes.device_int import DeviceInt, number_value
 from flylab.passes.gemm_lowering import lower_gemm
 from flylab.passes.regions import ENDS, STRUCTURED
@@ -132,7 +134,7 @@ def _algebra(lowering: _Lowering, op: Any, builder: Builder) -> None:
         raise CompileError(f"{op.name}: {error.message}", where=source_line(op.location), hint=error.hint) from None
 
 
-def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
+def _same_pointer(lowering: _Lowering, op: Any, builder: Builder) -> None:
     """What leaves the pointer: a divide, or a slice inside of a swizzle. A known layout stands in its type."""
     view, result = op.operands[0], op.results[0]
     pointer = lowering.pointer.get(view)
@@ -140,6 +142,24 @@ def _divide(lowering: _Lowering, op: Any, builder: Builder) -> None:
         lowering.pointer[result] = pointer
     if pointer is None or of_mlir(result.type).is_runtime:
         _algebra(lowering, op, builder)
+
+
+def _partition(lowering: _Lowering, op: Any, builder: Builder) -> None:
+    """The parts of all threads of a layout, or of a view, whose pointer stays."""
+    view, result = op.operands[0], op.results[0]
+    if view in lowering.pointer:
+        lowering.pointer[result] = lowering.pointer[view]
+    lowering.record(result, PARTITIONS[op.name](op)(lowering.bound(builder, view)))
+
+
+PARTITIONS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "fly.tiled_copy_partition_src": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_src,
+    "fly.tiled_copy_partition_dst": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).threads_dst,
+    "fly.tiled_copy_retile": lambda op: TiledCopy.parse(attribute(op, "tiled_copy")).retile,
+    "fly.tiled_mma_partition": lambda op: partial(
+        TiledMma.parse(attribute(op, "tiled_mma")).threads_of, attribute(op, "operand")),
+}
+"""The rule of each partition: of the attributes of its operation, as a function of a layout."""
 
 
 def _make_leaves(lowering: _Lowering, op: Any, builder: Builder) -> None:
@@ -194,7 +214,7 @@ def _slice(lowering: _Lowering, op: Any, builder: Builder) -> None:
         _algebra(lowering, op, builder)
         return
     if isinstance(of_mlir(view.type).layout, ComposedLayout):
-        _divide(lowering, op, builder)
+        _same_pointer(lowering, op, builder)
         return
     rest, offset = slice_and_offset(lowering.bound(builder, view), lowering.bound(builder, coord))
     lowering.record(op.results[0], rest)
@@ -215,14 +235,6 @@ def _store_vec(lowering: _Lowering, op: Any, builder: Builder) -> None:
     lowering.store(builder, value, lowering.pointer[view], lowering.bound(builder, view))
 
 
-def _copy(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    atom = CopyAtom.parse(attribute(op, "atom"))
-    ends = [(lowering.bound(builder, v), lowering.pointer[v]) for v in op.operands]
-    for first in range(0, size(ends[0][0]), atom.num_values):
-        pointers = [lowering.moved(builder, pointer, layout(first)) for layout, pointer in ends]
-        builder.fly("copy_atom_call", pointers, [], atom=atom)
-
-
 def _runs(layout: Any) -> list[tuple[Any, int]]:
     """The offsets of a layout, in the order of its coordinates, as (start, count) of consecutive runs."""
     return [(layout(first), count) for first, count in runs(layout)]
@@ -230,6 +242,7 @@ def _runs(layout: Any) -> list[tuple[Any, int]]:
 
 RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     **{f"fly.{name}": _algebra for name in ALGEBRA},
+    **{name: _partition for name in PARTITIONS},
     "fly.static": _static,
     "fly.make_int_tuple": _make_leaves,
     "fly.make_tile": _make_leaves,
@@ -239,13 +252,12 @@ RULES: dict[str, Callable[[_Lowering, Any, Builder], None]] = {
     "fly.make_view": _make_view,
     "fly.get_iter": _get_iter,
     "fly.memref_alloca": _alloca,
-    "fly.logical_divide": _divide,
-    "fly.zipped_divide": _divide,
-    "fly.tiled_divide": _divide,
-    "fly.flat_divide": _divide,
+    **{f"fly.{name}": _same_pointer for name in SEEN_ANEW},
     "fly.slice": _slice,
     "fly.memref_load_vec": _load_vec,
     "fly.memref_store_vec": _store_vec,
-    "fly.copy": _copy,
+    "fly.copy": lower_copy,
+    "fly.gather": lower_scattered,
+    "fly.scatter": lower_scattered,
     "fly.gemm": lower_gemm,
 }

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.dialect.operations import attribute
+from flylab.passes.regions import branch
 from flylab.passes.rewriter import Builder, erase, function_of, operations, parse_type
 
 NEXT, CAPACITY, LOST, START = 0, 8, 16, 24
@@ -35,7 +36,7 @@ def lower(op: Any, builder: Builder) -> Any:
     capacity = builder.op("llvm.load", [_at(builder, buffer, CAPACITY)], "i64", alignment=_i64(8), invariant=_unit())
     end = builder.op("arith.addi", [position, size], "i64")
     fits = builder.op("arith.cmpi", [end, capacity], "i1", predicate=_i64(7))  # unsigned, less or equal
-    inside, outside = _branch(builder, fits)
+    inside, outside = branch(builder, fits)
     record = inside.op(
         "llvm.getelementptr", [buffer, position], POINTER, rawConstantIndices=_indices(-(2**31)), elem_type=_byte()
     )
@@ -84,19 +85,6 @@ def _at(builder: Builder, pointer: Any, offset: int) -> Any:
     if not offset:
         return pointer
     return builder.op("llvm.getelementptr", [pointer], POINTER, rawConstantIndices=_indices(offset), elem_type=_byte())
-
-
-def _branch(builder: Builder, condition: Any) -> tuple[Builder, Builder]:
-    """An `scf.if` with two regions; what makes operations in each."""
-    from mlir import ir
-
-    with builder.point:
-        branch = ir.Operation.create("scf.if", operands=[condition], regions=2, loc=builder.before.location)
-        ends = []
-        for region in branch.regions:
-            with ir.InsertionPoint(region.blocks.append()):
-                ends.append(ir.Operation.create("scf.yield", loc=builder.before.location))
-    return Builder(ends[0]), Builder(ends[1])
 
 
 def _buffer(function: Any) -> Any:

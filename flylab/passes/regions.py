@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.passes.rewriter import Builder
+
 LOOPS = ("scf.for", "scf.while")
 STRUCTURED = ("scf.if", *LOOPS)
 ENDS = ("scf.yield", "scf.condition")
@@ -107,3 +109,16 @@ def made_again(op: Any, operands: Sequence[Any], results: Sequence[Any]) -> Any:
         for block in list(old.blocks):
             block.append_to(new)
     return made
+
+
+def branch(builder: Builder, condition: Any) -> tuple[Builder, Builder]:
+    """An `scf.if` with two regions; what makes operations in each."""
+    from mlir import ir
+
+    with builder.point:
+        made = ir.Operation.create("scf.if", operands=[condition], regions=2, loc=builder.before.location)
+        ends = []
+        for region in made.regions:
+            with ir.InsertionPoint(region.blocks.append()):
+                ends.append(ir.Operation.create("scf.yield", loc=builder.before.location))
+    return Builder(ends[0]), Builder(ends[1])

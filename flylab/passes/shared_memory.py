@@ -15,7 +15,7 @@ from flylab.passes.host import wrap
 from flylab.passes.rewriter import Builder, function_of, parse_type
 
 SPACE = "shared"
-DYNAMIC = "dynamic_lds"
+DYNAMIC = "lds.dynamic"
 """The variable without a size that LLVM places behind all others: the dynamic LDS of a launch."""
 
 
@@ -51,7 +51,8 @@ class SharedMemory:
         return _at(builder, base, int(attribute(op, "offset")))
 
     def _variable(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:
-        own = f"{_name(function)}.{name or f'lds_{len(self.variables)}'}"
+        # With a dot, which no kernel's name has.
+        own = f"{_name(function)}.{f'smem.{name}' if name else f'lds.{len(self.variables)}'}"
         return self._address(builder, function, own, size, align)
 
     def _address(self, builder: Builder, function: Any, name: str, size: int, align: int) -> Any:

@@ -36,10 +36,10 @@ class SmemBase(Pointer):
 
     __slots__ = ("allocator", "bytes")
 
-    def __init__(self, value: Any, allocator: SmemAllocator):
+    def __init__(self, value: Any, allocator: SmemAllocator, size: int):
         super().__init__(value)
         self.allocator = allocator
-        self.bytes = allocator.ptr
+        self.bytes = size
 
 
 class SmemAllocator:
@@ -75,12 +75,12 @@ class SmemAllocator:
         if type(size) is not int or size < 1:
             raise TraceError(f"get_base() of {self!r}, whose ptr is {size!r}",
                              hint="reserve bytes first: allocator.ptr = offset + bytes")
-        had = max((a.size for a in kernel.shared if a.owner is self), default=0)
-        more = round_up(size, self.alignment) - round_up(had, self.alignment)
-        take(kernel, Allocation(self, size, self.alignment, max(more, 0)), f"'{self.global_sym_name}'")
+        size = max([size, *(a.size for a in kernel.shared if a.owner is self)])
+        kernel.shared[:] = [a for a in kernel.shared if a.owner is not self]
+        take(kernel, Allocation(self, size, self.alignment), f"'{self.global_sym_name}'")
         spec = Ptr(CLASSES["Uint8"].dtype, SPACE, self.alignment)
         base = fly("shared_alloc", [], [spec], bytes=size, align=self.alignment, symbol=self.global_sym_name)
-        return SmemBase(base, self)
+        return SmemBase(base, self, size)
 
     def finalize(self) -> None:
         """Check its bytes against the limit of `arch`; the variable itself is made where a kernel asks for the base.

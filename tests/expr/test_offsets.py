@@ -73,7 +73,7 @@ def test_an_unsigned_coordinate_is_not_read_as_negative(shape: Any) -> None:
     whole = np.zeros((2, *shape), np.float32)
 
     def write(A: Any, r: Any) -> None:
-        part = fx.slice(A, (1, *[None] * len(shape)))
+        part = A[(1, *[None] * len(shape))]
         part[(r, 0)[: len(shape)]] = 7.0
 
     with pytest.raises(OutOfBounds):

@@ -132,6 +132,20 @@ class Both:
     y: fx.Array[fx.Int32, 128]
 
 
+@fx.struct
+class Halves:
+    x: fx.Array[fx.Int32, 256]
+    y: fx.Array[fx.Int32, 256]
+
+
+@fx.struct
+class Mixed:
+    flag: fx.Boolean
+    tiny: fx.Float8E4M3FN
+    wide: fx.Float64
+    four: fx.Array[fx.Int32, 4]
+
+
 OFFSETS = """
 one, two = fx.SharedAllocator(), fx.SharedAllocator(base_alignment=128)
 lds, other = one.allocate(Outer), two.allocate(Either)
@@ -266,3 +280,120 @@ def test_the_launch_gives_the_dynamic_lds(chip: str, launch: str) -> None:
     np.testing.assert_array_equal(got, 3080_000 + (255 - i) + 3 * (i ^ 1) + 7 + 5)
 
 
+@chips
+def test_two_buffers_change_places_in_a_runtime_loop(chip: str) -> None:
+    given, got = np.arange(BLOCK, dtype=np.int32), np.zeros(BLOCK, np.int32)
+    run("""
+        i = fx.thread_idx.x
+        lds = fx.SharedAllocator().allocate(Halves).peek()
+        now, then = lds.x.ptr, lds.y.ptr
+        now[i] = A[i]
+        for n in range(A[5]):
+            fx.barrier()
+            then[i] = now[(i + 1) % 256] + n
+            now, then = then, now
+        B[i] = now[i]
+        """, given, got, chip=chip, Halves=Halves)
+    np.testing.assert_array_equal(got, np.roll(given, -5) + 10)
+
+
+@chips
+def test_whole_structs_and_odd_numbers(chip: str) -> None:
+    got = np.zeros((BLOCK, 8), np.float32)
+    run("""
+        i = fx.thread_idx.x
+        rows = fx.SharedAllocator().allocate(fx.Array[Mixed, 256])
+        rows[i].poke(Mixed(flag=i % 3 == 0, tiny=fx.Float32(i % 8), wide=i * 0.5, four=[i, -i, i * i, 7]))
+        fx.barrier()
+        there = rows[255 - i].load()
+        A[i, 0] = there.flag.select(1.0, 0.0)
+        A[i, 1] = there.tiny.to(fx.Float32)
+        A[i, 2] = there.wide.to(fx.Float32)
+        for n in fx.range_constexpr(4):
+            A[i, 3 + n] = there.four[n].to(fx.Float32)
+        """, got, chip=chip, Mixed=Mixed)
+    i = BLOCK - 1 - np.arange(BLOCK)
+    wanted = np.stack([i % 3 == 0, i % 8, i * 0.5, i, -i, i * i, np.full(BLOCK, 7), np.zeros(BLOCK)], axis=1)
+    np.testing.assert_array_equal(got, wanted.astype(np.float32))
+
+
+@chips
+@pytest.mark.parametrize(("pitch", "bits", "read"), [(32, 128, "ds_read_b128"), (36, 128, "ds_read_b128"),
+                                                      (34, 64, "ds_read_b64"), (33, 32, "ds_read_b32")])
+def test_a_padded_tile_is_copied_as_wide_as_its_rows_are_aligned(chip: str, pitch: int, bits: int, read: str) -> None:
+    given, got = np.random.default_rng(4).random((32, 32), np.float32), np.zeros((32, 32), np.float32)
+    compiled = run(f"""
+        i = fx.thread_idx.x
+        wide = {bits} // 32
+        tile = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 32 * {pitch}]).peek().view(
+            fx.make_layout((32, (wide, 32 // wide)), ({pitch}, (1, wide))))
+        copy = fx.make_copy_atom(fx.UniversalCopy({bits}), fx.Float32)
+        r = fx.make_rmem_tensor(wide, fx.Float32)
+        rows = 256 // (32 // wide)
+        for step in fx.range_constexpr(32 // rows):
+            row, column = i // (32 // wide) + step * rows, i % (32 // wide)
+            for n in fx.range_constexpr(wide):
+                r[n] = A[row, column * wide + n]
+            fx.copy(copy, r, fx.slice(tile, (row, (None, column))))
+        fx.barrier()
+        for step in fx.range_constexpr(32 // rows):
+            row, column = i // (32 // wide) + step * rows, i % (32 // wide)
+            fx.copy(copy, fx.slice(tile, (31 - row, (None, column))), r)
+            for n in fx.range_constexpr(wide):
+                B[row, column * wide + n] = r[n]
+        """, given, got, chip=chip)
+    np.testing.assert_array_equal(got, given[::-1])
+    assert re.search(rf"{read}\b", compiled.isa.text)
+    assert compiled.isa.kernels["k"].lds_bytes == 32 * pitch * 4
+
+
+@chips
+def test_a_barrier_waits_for_lds_and_not_for_a_prefetch(chip: str) -> None:
+    """The published wheel's barrier is the same: `s_waitcnt lgkmcnt(0)`, `s_barrier`."""
+    given, got = np.arange(512, dtype=np.float32), np.zeros(BLOCK, np.float32)
+    compiled = run("""
+        i = fx.thread_idx.x
+        tile = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 256]).peek()
+        tile[i] = A[i]
+        ahead = A[i + 256]
+        fx.barrier()
+        B[i] = tile[255 - i] + ahead
+        """, given, got, chip=chip)
+    np.testing.assert_array_equal(got, given[255::-1] + given[256:])
+    lines = [line.split(";")[0].strip() for line in compiled.isa.text.splitlines()]
+    barrier = lines.index("s_barrier")
+    loads = [n for n, line in enumerate(lines) if line.startswith("global_load")]
+    assert lines[barrier - 1] == "s_waitcnt lgkmcnt(0)" and len(loads) == 2
+    if loads[1] < barrier:
+        assert "s_waitcnt vmcnt(0)" not in lines[loads[1] : barrier]
+
+
+@chips
+def test_kernels_of_one_launcher_have_lds_of_their_own(chip: str) -> None:
+    launcher = cell("""
+        @flyc.kernel
+        def small(A: fx.Tensor):
+            tile = fx.SharedAllocator(static=False).allocate(fx.Array[fx.Int32, 64]).peek()
+            tile[fx.thread_idx.x] = A[fx.thread_idx.x] + 1
+            fx.barrier()
+            A[fx.thread_idx.x] = tile[63 - fx.thread_idx.x]
+
+        @flyc.kernel
+        def large(A: fx.Tensor, n: fx.Constexpr):
+            tile = fx.SharedAllocator().allocate(fx.Array[fx.Int32, 64 * n]).peek()
+            tile[fx.thread_idx.x * n] = A[fx.thread_idx.x] * 2
+            fx.barrier()
+            A[fx.thread_idx.x] = tile[(63 - fx.thread_idx.x) * n]
+
+        @flyc.jit
+        def launch(A: fx.Tensor):
+            small(A).launch(grid=1, block=64)
+            large(A, 3).launch(grid=1, block=64)
+            large(A, 5).launch(grid=1, block=64)
+        """)["launch"]
+    given = np.arange(64, dtype=np.int32)
+    with flylab.use(chip):
+        launcher(given)
+        kernels = flyc.compile(launcher, given).isa.kernels
+    np.testing.assert_array_equal(given, (np.arange(64)[::-1] + 1) * 4)
+    assert [kernel.lds_bytes for kernel in kernels.values()] == [0, 768, 1280]

@@ -9,6 +9,7 @@ import flylab
 import flylab.expr as fx
 from flylab.errors import FlylabError, TraceError
 from flylab.expr.enums import TargetAddressSpace, is_generic_address_space, is_target_address_space
+from flylab.targets import lds_needed
 from tests.expr.test_shared import BLOCK, run
 from tests.samples import cell
 
@@ -121,3 +122,30 @@ def test_the_memory_spaces_of_tensors_and_pointers() -> None:
     assert is_generic_address_space("global", kinds.Global) and not is_generic_address_space("global", kinds.Shared)
     with pytest.raises(TraceError, match="ask fx.is_generic_address_space"):
         is_target_address_space(seen[0], kinds.Global)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_llvm_never_needs_more_than_is_counted(seed: int) -> None:
+    """Odd sizes and alignments up to the limit: LLVM would end the process where there is more."""
+    random = np.random.default_rng(seed)
+    sizes = [(int(size), 1 << int(align)) for size, align in zip(random.integers(1, 900, 60), random.integers(0, 9, 60),
+                                                                strict=True)]
+    body = f"""
+        lines = [fx.SharedAllocator(base_alignment=align).allocate(size) for size, align in {sizes}]
+        for line in lines:
+            line[fx.thread_idx.x % len(line)].poke(A[fx.thread_idx.x])
+        fx.barrier()
+        for line in lines:
+            A[fx.thread_idx.x] = A[fx.thread_idx.x] + line[0].peek()
+        """
+    compiled = run(body, np.ones(BLOCK, np.uint8), chip="gfx950")
+    found = compiled.isa.kernels["k"].lds_bytes
+    assert sum(size for size, _ in sizes) <= found <= lds_needed(sizes)
+
+
+def test_exactly_the_limit_fits_in_odd_parts() -> None:
+    odd = "fx.SharedAllocator().allocate(fx.Array[fx.Uint8, {}])"
+    body = (f"x, y = {odd.format(65536 - 16 - 3)}, {odd.format(3)}\n"
+            "x[fx.thread_idx.x].poke(A[fx.thread_idx.x])\ny[fx.thread_idx.x % 3].poke(1)\nfx.barrier()\n"
+            "A[fx.thread_idx.x] = x[0].peek() + y[0].peek()")
+    assert run(body, np.ones(BLOCK, np.uint8)).isa.kernels["k"].lds_bytes <= 65536

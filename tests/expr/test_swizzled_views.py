@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import flylab
-from flylab.layout import Layout, Swizzle
+from flylab.errors import FlylabError
+from flylab.layout import ComposedLayout, Layout, Swizzle, coalesce, composition, flat_divide, group, select, take
 from tests.layout import brute
 from tests.layout.test_swizzle import bit_by_bit, swizzles
 from tests.samples import cell, kernel_of
@@ -176,3 +178,166 @@ def test_through_slices_and_control_flow(chip: None, name: str) -> None:
     run(ROWS + textwrap.dedent(body), swizzled(NUMBERS), found)
     expected = wanted(NUMBERS)
     assert (found == expected).all() if name != "carried by a loop" else (found[0] == expected[0, 0]).all()
+
+
+def test_a_slice_keeps_the_offset_inside_of_the_swizzle(chip: None) -> None:
+    """Case T15: S<3,4,3> over (10,2):(2,1); it changes bits 4 to 6 where bits 7 to 9 are set, which none of these has.
+    Of rows 100 further on they are."""
+    names = kernel_of("""
+        t = fx.thread_idx.x
+        pairs, swizzle = fx.make_layout((10, 2), (2, 1)), fx.Swizzle(3, 4, 3)
+        whole = fx.make_view(fx.get_iter(A), fx.make_composed_layout(swizzle, pairs))
+        far = fx.make_view(fx.get_iter(A), fx.make_composed_layout(swizzle, 200, pairs))
+        for i, view in enumerate((whole, far)):
+            fx.slice(B, (i, 0, None)).store(fx.slice(view, (None, 0)).load())
+            if t < 10:
+                B[i, 1, t] = fx.slice(view, (t, None))[1]
+    """, "A: fx.Tensor, B: fx.Tensor")
+    found = np.zeros((2, 2, 10), np.int32)
+    names["launch"](np.arange(512, dtype=np.int32), found)
+    for i, start in enumerate((0, 200)):
+        for column in range(2):
+            wanted = [bit_by_bit(Swizzle(3, 4, 3), start + 2 * row + column) for row in range(10)]
+            assert found[i, column].tolist() == wanted
+    assert found[0, 0].tolist() == list(range(0, 20, 2)) and found[1, 0, 0] == 200 ^ 16
+
+
+def test_what_a_view_says_of_itself(chip: None) -> None:
+    seen: list[Any] = []
+    names = kernel_of("""
+        t = fx.thread_idx.x
+        whole = fx.make_view(fx.get_iter(A), fx.make_composed_layout(S, fx.make_layout((16, 64), (64, 1))))
+        row = fx.slice(whole, (t % 16, None))
+        note(whole.layout, whole.shape, whole.stride, fx.get_layout(whole), repr(whole), fx.size(whole))
+        note(fx.cosize(whole))
+        note(row.layout, row.shape, row.stride, repr(row), fx.composed_get_inner(fx.get_layout(row)))
+        note(fx.slice(whole, (9, None)).layout, repr(fx.zipped_divide(row, 8)))
+        B[t] = fx.composed_get_offset(row.layout) + fx.crd2idx(3, row.layout) * 10000
+    """, "A: fx.Tensor, B: fx.Tensor")
+    names.update(note=lambda *values: seen.extend(map(str, values)), S=Swizzle(3, 3, 3))
+    found = np.zeros(64, np.int32)
+    names["launch"](np.zeros(1024, np.float32), found)
+    whole, row = "S<3,3,3> o 0 o (16,64):(64,1)", "S<3,3,3> o ?{<=960 div=64} o 64:1"
+    assert seen == [whole, "(16, 64)", "(64, 1)", whole, f"Tensor(f32, global, {whole})", "1024", "1024",
+                    row, "(64,)", "(1,)", f"Tensor(f32, global, {row})", "64:1",
+                    "S<3,3,3> o 576 o 64:1", f"Tensor(f32, global, {row[:-4]}(8,8):(1,8))"]
+    assert found.tolist() == [t % 16 * 64 + bit_by_bit(Swizzle(3, 3, 3), t % 16 * 64 + 3) * 10000 for t in range(64)]
+
+
+def test_a_swizzled_view_is_passed_to_a_kernel(chip: None) -> None:
+    launch = cell("""
+        @flyc.kernel
+        def k(tile: fx.Tensor, row: fx.Tensor, B: fx.Tensor):
+            t = fx.thread_idx.x
+            B[0, t] = row[t]
+            B[1, t] = tile[3, t]
+
+        @flyc.jit
+        def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+            rows = fx.make_layout((16, 64), (64, 1))
+            tile = fx.make_view(fx.get_iter(A), fx.make_composed_layout(fx.Swizzle(3, 3, 3), rows))
+            k(tile, fx.slice(tile, (n, None)), B).launch(grid=1, block=64)
+    """)["launch"]
+    found = np.zeros((2, 64), np.float32)
+    launch(swizzled(NUMBERS), found, 9)
+    assert (found == NUMBERS[[9, 3]]).all()
+
+
+def test_rows_of_a_runtime_stride(chip: None) -> None:
+    """What lies together hangs on what is known of the stride: multiples of 8 keep runs of 8."""
+    launch = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, B: fx.Tensor, n: fx.Int32, bits: fx.Constexpr):
+            inner = fx.make_layout((16, 64), (fx.assume(n, div=8), 1))
+            tile = fx.make_view(fx.get_iter(A), fx.make_composed_layout(fx.Swizzle(3, 3, 3), inner))
+            atom = fx.make_copy_atom(fx.UniversalCopy(bits), fx.Float32)
+            for i in fx.range_constexpr(16):
+                f = fx.make_rmem_tensor(4, fx.Float32)
+                fx.copy(atom, fx.slice(fx.zipped_divide(tile, (1, 4)), ((0, None), (i, fx.thread_idx.x % 16))), f)
+                fx.slice(fx.zipped_divide(B, (1, 4)), ((0, None), (i, fx.thread_idx.x % 16))).store(f.load())
+
+        @flyc.jit
+        def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32, bits: fx.Constexpr):
+            k(A, B, n, bits).launch(grid=1, block=64)
+    """)["launch"]
+    memory, found = np.zeros(16 * 72, np.float32), np.zeros((16, 64), np.float32)
+    for row in range(16):
+        for column in range(64):
+            memory[bit_by_bit(Swizzle(3, 3, 3), row * 72 + column)] = NUMBERS[row, column]
+    launch(memory, found, 72, 128)
+    assert (found == NUMBERS).all()
+
+
+REFUSED = {
+    "atoms that the swizzle parts": (
+        "fx.copy(fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32), fx.slice(fx.zipped_divide(low, (1, 4)), "
+        "((0, None), (t % 16, 2))), fx.make_rmem_tensor(4, fx.Float32))",
+        r"the source S<2,1,2> o .*: the atom moves 4 consecutive elements, and here only 2 are .*aligned runs of 2",
+        "use an atom of 64 bits"),
+    "an offset that is not aligned": (
+        "fx.copy(fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32), fx.make_view(fx.get_iter(A), "
+        "fx.make_composed_layout(SWIZZLE, t, fx.make_layout(4))), fx.make_rmem_tensor(4, fx.Float32))",
+        r"the atom moves 4 consecutive elements, and here only 1 are", r"fx\.assume\(i, div=n\)"),
+    "a coordinate outside": (
+        "tile[16, 0]", r"coordinate 16 of 'tile' S<3,3,3> o 0 o \(16,64\):\(64,1\), in a mode of 16",
+        "coordinates go from 0 to 15"),
+    "a coordinate that does not fit": ("fx.slice(tile, (0, 0, 0))", r"coordinate \(0,0,0\) does not fit 'tile'",
+                                       "each of its 2 modes"),
+    "a layout before the layout": (
+        "fx.make_view(fx.get_iter(A), fx.make_composed_layout(fx.make_layout(64, 2), fx.make_layout(32)))",
+        "before the layout of a view stands a swizzle, and not another layout", r"fx\.composition\(outer, inner\)"),
+    "coordinates": ("fx.make_view(fx.get_iter(A), fx.make_view((0, 0), fx.make_identity_layout((4, 8))))",
+                    "which gives coordinates, and not places in memory", "coordinate tensor begins at a coordinate"),
+    "more than the registers have": (
+        "fx.make_rmem_tensor(fx.make_composed_layout(fx.Swizzle(1, 12, 1), fx.make_layout(4, 2048)), fx.Float32)",
+        r"make_rmem_tensor: S<1,12,1> o 0 o 4:2048 has \d+ elements", "divide the work"),
+    "a swizzled layout beyond its array": (
+        "fx.SharedAllocator().allocate(fx.Array[fx.Float32, 64]).view(fx.make_composed_layout(fx.Swizzle(1, 5, -1), "
+        "fx.make_layout(48)))", r"reaches over \d+ elements, and .* has 64", "declare a larger array"),
+    "all of a tile at once": (
+        "fx.make_view(fx.get_iter(A), fx.make_composed_layout(SWIZZLE, fx.make_layout((t, 4)))).load()",
+        "how many elements it has is known only on the device", "divide it into tiles"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_the_line_and_a_hint(chip: None, name: str) -> None:
+    line, message, hint = REFUSED[name]
+    body = ("t = fx.thread_idx.x\nlow = fx.make_view(fx.get_iter(A), fx.make_composed_layout(fx.Swizzle(2, 1, 2), "
+            f"fx.make_layout((16, 64), (64, 1))))\n{line}")
+    with pytest.raises(FlylabError, match=message) as refusal:
+        run(body, np.zeros(1024, np.float32), np.zeros((16, 64), np.float32))
+    assert re.search(hint, refusal.value.hint or ""), refusal.value.hint
+    assert "line 6" in str(refusal.value) and line.split("(")[0] in str(refusal.value)
+
+
+ANEW = {
+    "composition": ("fx.composition(tile, fx.make_layout((4, 16, 16), (16, 64, 1)))",
+                    lambda whole: composition(whole, Layout((4, 16, 16), (16, 64, 1)))),
+    "composition by a tile": ("fx.composition(tile, (8, fx.make_layout(16, 4)))",
+                              lambda whole: composition(whole, (8, Layout(16, 4)))),
+    "coalesce": ("fx.coalesce(fx.flat_divide(tile, (16, 8)), 1)",
+                 lambda whole: coalesce(flat_divide(whole, (16, 8)), 1)),
+    "group": ("fx.group(fx.flat_divide(tile, (4, 16)), 1, 4)", lambda whole: group(flat_divide(whole, (4, 16)), 1, 4)),
+    "take": ("fx.take(tile, begin=1, end=2)", lambda whole: take(whole, 1, 2)),
+    "select": ("fx.select(tile, [1, 0])", lambda whole: select(whole, [1, 0])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANEW)
+def test_a_view_seen_through_the_algebra(chip: None, name: str) -> None:
+    """What a function of the algebra makes of the layout; also where the offset before it is of the device."""
+    expression, rule = ANEW[name]
+    found = np.zeros((16, 64), np.float32)
+    run(f"""
+        t = fx.thread_idx.x
+        plain = {expression}
+        rows = fx.make_composed_layout(SWIZZLE, t // 64 * 512, fx.make_layout((16, 64), (64, 1)))
+        tile = fx.make_view(fx.get_iter(A), rows)
+        for i in fx.range_constexpr(fx.size(plain) // 64):
+            for view in (plain, {expression}):
+                B[i, t] = B[i, t] + fx.slice(view, fx.idx2crd(i * 64 + t, view.shape))[0]
+    """, swizzled(NUMBERS), found)
+    inner = rule(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((16, 64), (64, 1)))).inner
+    wanted = [2 * NUMBERS.flat[index] for index in brute.table(inner)]
+    assert found.ravel()[: len(wanted)].tolist() == wanted

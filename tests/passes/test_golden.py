@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flylab.compiler as flyc
+import flylab.expr as fx
 from tests.kernels import reference_kernels
 from tests.samples import cell, kernel_of
 
@@ -44,6 +45,39 @@ h = fx.math.isnormal(fx.Vector.filled(2, x, fx.Float16))
 A[t] = h[0].select(fx.math.fma(x, x, 1.0), fx.math.ipowi(t, t).to(fx.Float32))
 """
 
+# A struct whose parts become variables, a whole one, and dynamic LDS.
+SHARED = """
+t = fx.thread_idx.x
+pair = fx.SharedAllocator().allocate(Pair).peek()
+copy = fx.make_copy_atom(fx.UniversalCopy64b(), fx.Int32)
+r = fx.make_rmem_tensor(2, fx.Int32)
+fx.copy(copy, fx.slice(fx.logical_divide(A, 2), (None, t)), r)
+fx.copy(copy, r, fx.slice(pair.b.view(fx.make_layout((2, 64), (1, 2))), (None, t)))
+pair.a[t] = t
+fx.barrier()
+whole = fx.SharedAllocator().allocate(fx.Array[fx.Int32, 64]).peek()
+whole[t] = pair.a[63 - t] + pair.b[t]
+dynamic = fx.SharedAllocator(static=False).allocate(fx.Array[fx.Int32, 64]).peek()
+dynamic[t] = whole[0]
+A[t] = dynamic[t]
+"""
+# Rows 8 apart are beyond what the swizzle reads; the second half of a part is in a bit that it changes.
+SWIZZLED = """
+t = fx.thread_idx.x
+layout = fx.make_composed_layout(fx.Swizzle(2, 2, 3), fx.make_layout((32, 16)))
+tile = fx.SharedAllocator().allocate(fx.Array[fx.Float32, 512]).view(layout)
+part = fx.slice(fx.logical_divide(tile, fx.make_tile(8, 8)), ((None, t % 4), (t // 4 % 8, None)))
+r = fx.make_rmem_tensor((8, 2), fx.Float32)
+r.fill(A[t])
+fx.copy(fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32), r, part)
+"""
+
+
+@fx.struct
+class Pair:
+    a: fx.Array[fx.Int32, 64]
+    b: fx.Align[fx.Array[fx.Int32, 128], 16]
+
 
 RUNTIME = cell("""
     @flyc.kernel
@@ -60,8 +94,10 @@ RUNTIME = cell("""
 """)["launch"]
 
 
-def body(text: str, array: Any) -> tuple[Any, tuple[Any, ...]]:
-    return kernel_of(text)["launch"], (array,)
+def body(text: str, array: Any, **names: Any) -> tuple[Any, tuple[Any, ...]]:
+    made = kernel_of(text)
+    made.update(names)
+    return made["launch"], (array,)
 
 
 CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
@@ -74,6 +110,8 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
     "math": lambda: body(MATH, F32),
     "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", F32),
+    "shared": lambda: body(SHARED, np.zeros(128, np.int32), Pair=Pair),
+    "swizzled": lambda: body(SWIZZLED, np.zeros(64, np.float32)),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),
 }
 OURS = (

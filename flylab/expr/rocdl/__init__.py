@@ -16,7 +16,7 @@ from flylab.expr.enums import (
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
 from flylab.expr.planned import missing
-from flylab.expr.rocdl import cdna3, cdna4
+from flylab.expr.rocdl import cdna3, cdna4, inline_asm
 from flylab.expr.rocdl.copies import (
     BufferAtomic,
     BufferAtomicAdd,
@@ -36,6 +36,18 @@ from flylab.expr.rocdl.copies import (
     BufferCopyLDS96b,
     BufferCopyLDS128b,
 )
+from flylab.expr.rocdl.elsewhere import refused
+from flylab.expr.rocdl.inline_asm import cvt_pk_bf16_f32
+from flylab.expr.rocdl.instructions import FUNCTIONS, perm_b32
+from flylab.expr.rocdl.lanes import (
+    dpp,
+    ds_swizzle,
+    mov_dpp,
+    permlane16_swap,
+    permlane32_swap,
+    update_dpp,
+    writelane,
+)
 from flylab.expr.rocdl.mfma import MFMA, SMFMAC, WMMA, WMMAScale
 from flylab.expr.rocdl.schedule import (
     asyncmark,
@@ -52,6 +64,7 @@ from flylab.expr.rocdl.schedule import (
     sched_mfma,
     sched_vmem,
     wait_asyncmark,
+    wave_barrier,
 )
 from flylab.expr.rocdl.wave import ballot, ds_bpermute, readfirstlane, readlane
 from flylab.expr.select import ceildiv, minimum
@@ -89,11 +102,19 @@ __all__ = [
     "ballot",
     "cdna3",
     "cdna4",
+    "cvt_pk_bf16_f32",
+    "dpp",
     "ds_bpermute",
+    "ds_swizzle",
     "iglp_opt",
+    "inline_asm",
     "is_generic_address_space",
     "is_target_address_space",
     "make_buffer_tensor",
+    "mov_dpp",
+    "perm_b32",
+    "permlane16_swap",
+    "permlane32_swap",
     "readfirstlane",
     "readlane",
     "s_barrier",
@@ -107,8 +128,13 @@ __all__ = [
     "sched_group_barrier",
     "sched_mfma",
     "sched_vmem",
+    "update_dpp",
     "wait_asyncmark",
+    "wave_barrier",
+    "writelane",
+    *FUNCTIONS,
 ]
+globals().update(FUNCTIONS)
 MAX_RECORDS = 0xFFFFFFFF
 """The largest byte count of a buffer descriptor. Source: CDNA3 ISA, "Buffer resource descriptor"."""
 
@@ -159,4 +185,4 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
 
 
 def __getattr__(name: str) -> Any:
-    raise missing("fx.rocdl", name, globals())
+    raise refused(name) or missing("fx.rocdl", name, globals())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.errors import NotSupportedError, TraceError
+from flylab.expr.emit import intrinsic
 from flylab.expr.rocdl.immediates import emit, immediate
 from flylab.expr.state import require_kernel
 
@@ -126,6 +127,12 @@ def s_nop(count: Any) -> None:
 def s_barrier() -> None:
     """Wait until every wave of the block is here; memory is not ordered by it, as by `gpu.barrier()`."""
     emit("rocdl.s_barrier", "rocdl.s.barrier")
+
+
+def wave_barrier() -> None:
+    """LLVM moves no memory operation across this place; no instruction."""
+    require_kernel("rocdl.wave_barrier")
+    intrinsic("llvm.amdgcn.wave.barrier", [])
 
 
 def asyncmark() -> None:

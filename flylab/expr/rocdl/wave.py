@@ -11,6 +11,7 @@ from flylab.dtypes import BOOL
 from flylab.errors import TraceError
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.numeric import CLASSES, Integer, Numeric, as_numeric, is_mlir_value
+from flylab.expr.raw import typed
 from flylab.expr.state import require_kernel
 from flylab.expr.vector import Vector
 from flylab.expr.words import of_words, words_of
@@ -25,7 +26,7 @@ def ballot(kind: Any, predicate: Any) -> Any:
     holds = as_numeric(predicate)
     if holds.dtype.kind != BOOL:
         raise TraceError(f"rocdl.ballot of a {holds.dtype}", hint="give a Boolean: rocdl.ballot(None, x != 0)")
-    found = _format("rocdl.ballot", kind, CLASSES["Int64"], CLASSES["Int64"].dtype.bits)
+    found = check_format("rocdl.ballot", kind, CLASSES["Int64"], CLASSES["Int64"].dtype.bits)
     return found(op("rocdl.ballot", [holds.ir_value()], mlir_type(found.dtype)))
 
 
@@ -36,7 +37,7 @@ def readfirstlane(kind: Any, value: Any) -> Any:
 
 def readlane(kind: Any, value: Any, lane: Any) -> Any:
     """The value of one lane, the same in every lane. `lane` is an integer that every lane agrees on."""
-    return _moved("rocdl.readlane", kind, value, after=[_int32("rocdl.readlane", "lane", lane)])
+    return _moved("rocdl.readlane", kind, value, after=[int32("rocdl.readlane", "lane", lane)])
 
 
 def ds_bpermute(kind: Any, byte_address: Any, value: Any) -> Any:
@@ -45,28 +46,35 @@ def ds_bpermute(kind: Any, byte_address: Any, value: Any) -> Any:
     Source: CDNA3 ISA, DS_BPERMUTE_B32.
     """
     what = "rocdl.ds_bpermute"
-    return _moved(what, kind, value, before=[_int32(what, "byte_address", byte_address)])
+    return _moved(what, kind, value, before=[int32(what, "byte_address", byte_address)])
 
 
 def _moved(what: str, kind: Any, value: Any, before: Any = (), after: Any = ()) -> Any:
     """An operation on each word of a value."""
     require_kernel(what)
-    given = value if isinstance(value, Vector) else as_numeric(value)
+    given = typed_value(value)
     i32 = mlir_type(CLASSES["Int32"].dtype)
     words = [op(what, [*before, word, *after], i32) for word in words_of(given)]
     if isinstance(given, Vector):
         return of_words(words, given)
-    return of_words(words, _format(what, kind, type(given), given.dtype.bits)(0))
+    return of_words(words, check_format(what, kind, type(given), given.dtype.bits)(0))
 
 
-def _int32(what: str, name: str, given: Any) -> Any:
+def typed_value(value: Any) -> Any:
+    """A number or Vector as it is; MLIR's and Python's numbers as the language's."""
+    given = typed(value)
+    return given if isinstance(given, Vector) else as_numeric(given)
+
+
+def int32(what: str, name: str, given: Any) -> Any:
+    """An integer of the device or known, as an MLIR value of 32 bits."""
     number = as_numeric(given)
     if not isinstance(number, Integer):
         raise TraceError(f"{what}: the {name} is a {number.dtype}", hint="give an integer")
     return CLASSES["Int32"](number).ir_value()
 
 
-def _format(what: str, kind: Any, own: type[Numeric], bits: int) -> type[Numeric]:
+def check_format(what: str, kind: Any, own: type[Numeric], bits: int) -> type[Numeric]:
     """The class of a result; an MLIR type says nothing of signs, which are the value's own."""
     found = own
     if isinstance(kind, type) and issubclass(kind, Numeric):

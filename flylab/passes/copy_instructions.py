@@ -1,0 +1,104 @@
+"""The copies with instructions of their own: past the registers into LDS, transposing reads, atomic operations.
+
+A part of convert-fly-to-rocdl. Source of the intrinsics: LLVM 22's
+IntrinsicsAMDGPU; of the numbers, MLIR's LLVM dialect.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flylab.atoms import CopyAtom
+from flylab.atoms.atomics import Atomic
+from flylab.dialect.types import POINTERS
+from flylab.dtypes import DType
+from flylab.passes.rewriter import Builder, carrier, parse_type
+from flylab.passes.vectors import element, shape_of, vector_type
+
+MONOTONIC = 2
+# LLVM's numbers of an operation, for signed and unsigned integers, and floats.
+BINARY = {
+    "add": (1, 1, 11), "sub": (2, 2, 12), "and": (3, 3, 0), "or": (5, 5, 0), "xor": (6, 6, 0),
+    "max": (7, 9, 13), "min": (8, 10, 14), "inc": (15, 15, 0), "dec": (16, 16, 0),
+}  # fmt: skip
+
+
+def load_past_registers(builder: Builder, atom: CopyAtom, source: Any, lds: Any, offset: Any) -> None:
+    """A load of every lane into LDS, side by side from where the first lane's pointer is.
+
+    `source` is a global pointer, or a descriptor with a byte offset. LLVM moves the first lane's address into m0, and
+    waits (vmcnt) before LDS is read where it may be what is written.
+    """
+    size, zero = builder.constant(atom.op.bits // 8), builder.constant(0)
+    cache = builder.constant(atom.op.cache)
+    if offset is None:
+        builder.intrinsic("llvm.amdgcn.global.load.lds", [source, lds, size, zero, cache])
+    else:
+        builder.intrinsic("llvm.amdgcn.raw.ptr.buffer.load.lds", [source, lds, size, offset, zero, zero, cache])
+
+
+def first_lane(builder: Builder, lds: Any) -> Any:
+    """The pointer into LDS that the first lane which is on has."""
+    address = builder.op("llvm.ptrtoint", [lds], "i32")
+    uniform = builder.intrinsic("llvm.amdgcn.readfirstlane", [address], "i32")
+    return builder.op("llvm.inttoptr", [uniform], POINTERS["shared"])
+
+
+def load_transposed(builder: Builder, atom: CopyAtom, lds: Any) -> Any:
+    """A transposing read, as a vector of elements."""
+    kind = "vector<4xi16>" if atom.op.trans == 16 else f"vector<{atom.op.bits // 32}xi32>"
+    raw = builder.intrinsic(f"llvm.amdgcn.ds.read.tr{atom.op.trans}.b{atom.op.bits}", [lds], kind)
+    wanted = vector_type(carrier(atom.dtype), atom.num_values)
+    return raw if raw.type == wanted else builder.op("vector.bitcast", [raw], wanted)
+
+
+def _operand(builder: Builder, value: Any) -> Any:
+    """What an atomic operation combines: one element, or several as a vector."""
+    return value if shape_of(value)[0] > 1 else element(builder, value, 0)
+
+
+def _spelling(atomic: Atomic) -> str:
+    """The operation in the names of the buffer intrinsics."""
+    if atomic.dtype.is_float:
+        return f"f{atomic.op}"
+    if atomic.op in ("max", "min"):
+        return f"{'s' if atomic.dtype.signed else 'u'}{atomic.op}"
+    return atomic.op
+
+
+def atomic_on_buffer(builder: Builder, atomic: Atomic, value: Any, descriptor: Any, offset: Any) -> None:
+    """An atomic operation at a byte offset behind a descriptor."""
+    given, zero = _operand(builder, value), builder.constant(0)
+    name = f"llvm.amdgcn.raw.ptr.buffer.atomic.{_spelling(atomic)}"
+    builder.intrinsic(name, [given, descriptor, offset, zero, zero], str(given.type))
+
+
+def atomic_in_memory(builder: Builder, atomic: Atomic, value: Any, pointer: Any) -> None:
+    """An atomic operation in global memory or LDS.
+
+    The attributes say that the memory is the GPU's own; without them LLVM makes a loop of compare-and-swap.
+    """
+    from mlir import ir
+
+    given, unit = _operand(builder, value), ir.UnitAttr.get()
+    builder.op(
+        "llvm.atomicrmw",
+        [pointer, given],
+        given.type,
+        bin_op=_i64(_number(atomic.op, atomic.dtype)),
+        ordering=_i64(MONOTONIC),
+        syncscope=ir.StringAttr.get(atomic.scope),
+        alignment=_i64(atomic.lanes * atomic.dtype.bits // 8),
+        **{f"rocdl.{name}": unit for name in ("no_fine_grained_memory", "no_remote_memory", "ignore_denormal_mode")},
+    )
+
+
+def _number(op: str, dtype: DType) -> int:
+    signed, unsigned, real = BINARY[op]
+    return real if dtype.is_float else signed if dtype.signed else unsigned
+
+
+def _i64(value: int) -> Any:
+    from mlir import ir
+
+    return ir.IntegerAttr.get(parse_type("i64"), value)
