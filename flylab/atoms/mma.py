@@ -91,7 +91,7 @@ class MmaOp:
                 raise LayoutError(f"{name}={given!r} of {self.family}",
                                   hint=f"give an integer from 0 to {self.parts - 1}")
         for matrix, tv in zip("ABC", (self.layout_A_tv, self.layout_B_tv, self.layout_C_tv), strict=True):
-            if not _covers(tv, self.elements(matrix)):
+            if not covers(tv, self.elements(matrix)):
                 raise LayoutError(f"{self}: {tv} does not cover the {self.elements(matrix)} elements of {matrix} "
                                   "once each", hint="a row of flylab.mfma is wrong")
 
@@ -179,7 +179,7 @@ def formats(row: Mfma, chip: str) -> tuple[DType, DType]:
     return a, b
 
 
-def _covers(tv: Layout, count: int) -> bool:
+def covers(tv: Layout, count: int) -> bool:
     """True where a layout takes each of the `count` first integers once: each step is what the smaller ones span."""
     span = 1
     for stride, extent in sorted(zip(get_leaves(tv.stride), get_leaves(tv.shape), strict=True)):

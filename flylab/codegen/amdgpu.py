@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from flylab.background import interruptible
+from flylab.codegen.assembler import TRIPLE, assemble_text, has_assembly
 from flylab.codegen.assembly.strings import files_of
 from flylab.codegen.isa import Isa
 from flylab.codegen.signed_zeros import keep_zero_minus
@@ -18,7 +19,6 @@ from flylab.passes.recording import lines_of
 from flylab.targets import Target
 
 T = TypeVar("T")
-TRIPLE = "amdgcn-amd-amdhsa"
 WITHOUT = (
     # VectorCombine ends the process on shuffles of vectors of one element (an assertion in foldShuffleToIdentity),
     # which an access of one element beside a vector gives.
@@ -52,6 +52,8 @@ class Optimised:
     bitcode: bytes
     target: Target
     opt_level: int
+    has_assembly: bool = False
+    """Whether the user's own assembly is in it, which LLVM here can print, and not assemble."""
 
     def _emit(self, kind: str) -> Any:
         # Emitting changes the module, so each starts from the bitcode.
@@ -66,6 +68,8 @@ class Optimised:
     @cached_property
     def object_code(self) -> bytes:
         """The relocatable ELF object; `hsaco.link` makes it loadable."""
+        if self.has_assembly:
+            return assemble_text(self.assembly, self.target)
         return bytes(interruptible(_alone, self._emit, "object"))
 
 
@@ -103,7 +107,7 @@ def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     kept = keep_zero_minus(found)
     if kept != found:
         module = llvm.parse_assembly(kept)
-    return Optimised(bytes(module.as_bitcode()), target, opt_level)
+    return Optimised(bytes(module.as_bitcode()), target, opt_level, has_assembly(kept))
 
 
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:

@@ -62,6 +62,12 @@ class Fragment:
         """How many atoms there are along a mode; one where it lacks the mode."""
         return size(self.modes[mode]) if mode < len(self.modes) else 1
 
+    def atom_at(self, i: int, j: int) -> Tensor:
+        """The values of the atom at a place along its two sides."""
+        offset = sum(mode(place) for mode, place in zip(self.modes[1:], (i, j), strict=False))
+        view: Tensor = make_view(get_iter(self.tensor) + offset, _of(self.modes[0]))
+        return view
+
     def seen(self, layout: Layout) -> Fragment:
         """The same registers through another layout."""
         if layout == self.layout:
@@ -70,14 +76,14 @@ class Fragment:
         return Fragment(self.letter, self.name, view, layout, self.values)
 
 
-def multiplied(what: str, atom: MmaAtom, fragments: list[Fragment], single: bool) -> list[Tensor]:
-    """D, A, B and C as tensors whose first mode is an atom's values, checked against one another.
+def multiplied(what: str, atom: MmaAtom, fragments: list[Fragment], single: bool) -> list[Fragment]:
+    """D, A, B and C with an atom's values as their first modes, checked against one another.
 
     Raises `TraceError` where the values of one are not the atom's, or the counts along M, N and K differ.
     """
     if all(each.is_single for each in fragments):
         # All modes are the values: (4,1) as ((4,1)).
-        return [each.seen(_of(each.layout)).tensor if len(each.modes) > 1 else each.tensor for each in fragments]
+        return [each.seen(_of(each.layout)) if len(each.modes) > 1 else each for each in fragments]
     if single:
         each = next(each for each in fragments if not each.is_single)
         raise _wrong_values(what, atom, each, size(each.layout), "use fx.gemm for several atoms")
@@ -99,7 +105,7 @@ def multiplied(what: str, atom: MmaAtom, fragments: list[Fragment], single: bool
     if calls > MAX_VECTOR:
         raise TraceError(f"{what}: {calls} calls of {atom.op} at once ({d.name} {d.layout}), and at most {MAX_VECTOR} "
                          "are made", hint="loop over K, or divide the fragments")
-    return [each.tensor for each in (d, a, b, c)]
+    return [d, a, b, c]
 
 
 def _of(*modes: Layout) -> Layout:

@@ -10,7 +10,7 @@ from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    apply_swizzle get_buffer_rsrc IntTuple make_buffer_ptr
+    get_buffer_rsrc IntTuple make_buffer_ptr
     raw_ptr_buffer_load Tile BaseBackend CompiledFunction GPUTarget
     JitArgumentRegistry compile_backend_name from_c_void_p from_dlpack from_torch_tensor get_backend
     register_backend is_specializable_struct_type
@@ -26,7 +26,7 @@ def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
     """The error for an unknown attribute: planned, misspelt, or nothing of the language."""
     if name.startswith("__"):
         return AttributeError(name)
-    if name in PLANNED or (module == "fx.rocdl" and name.startswith("mfma_")):
+    if name in PLANNED:
         return NotSupportedError(
             f"{module}.{name} is part of the language, but this version of flylab does not have it yet",
             hint="README, \"What this version has\", lists what is there",

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from flylab.errors import TraceError
 from flylab.expr.emit import mlir_type, op
-from flylab.expr.numeric import CLASSES, Numeric
+from flylab.expr.location import name_of
+from flylab.expr.numeric import CLASSES, Integer, Numeric
+from flylab.expr.raw import typed
 from flylab.expr.vector import Vector
 
 BITS = 32
@@ -14,6 +17,21 @@ BITS = 32
 def word_count(bits: int) -> int:
     """How many words hold so many bits."""
     return -(-bits // BITS)
+
+
+def word(what: str, name: str, given: Any) -> Numeric:
+    """The 32 bits of an integer as an Int32; one of Python may be read as signed or unsigned.
+
+    Raises `TraceError` for what is no integer of at most 32 bits.
+    """
+    number = typed(given)
+    if isinstance(number, int) and not isinstance(number, bool) and -(1 << BITS - 1) <= number < 1 << BITS:
+        return CLASSES["Int32"](number - (number >> BITS - 1 << BITS if number > 0 else 0))
+    if isinstance(number, Integer) and number.dtype.bits <= BITS:
+        return CLASSES["Int32"](number)
+    kind = number.dtype if isinstance(number, Numeric) else type(given).__name__
+    raise TraceError(f"{what}: the {name} is {name_of(given, repr(given))} of {kind}",
+                     hint="give an fx.Int32 that holds its 32 bits")
 
 
 def words_of(value: Numeric | Vector) -> list[Any]:

@@ -48,8 +48,7 @@ class _Group:
 
     def __init__(self, first: Any) -> None:
         self.block, self.pred = first.block, list(first.operands)[2:]
-        self.before = Builder(first)
-        self.inside = branch(self.before, self.pred[0])[0] if self.pred else self.before
+        self.inside = branch(Builder(first), self.pred[0])[0] if self.pred else None
 
     def takes(self, op: Any) -> bool:
         """Whether a call is on the same predicate, in the same place."""
@@ -59,14 +58,14 @@ class _Group:
         """Make what a call does, in the branch if there is one; False where the call stays."""
         atom = CopyAtom.parse(attribute(op, "atom"))
         source, target = list(op.operands)[:2]
-        inside = self.inside if self.pred else Builder(op)
+        inside = self.inside or Builder(op)
         if not atom.op.to_lds:
             _split(inside, atom, source, target)
-        elif self.pred:
+        elif self.inside:
             # Before the branch: in it, the first lane that is on need not be the wave's first.
-            target = self.before.fly("first_lane", [target], [target.type])
+            target = Builder(self.inside.before.parent).fly("first_lane", [target], [target.type])
             inside.fly("copy_atom_call", [source, target], [], atom=atom)
-        return bool(self.pred) or not atom.op.to_lds
+        return self.inside is not None or not atom.op.to_lds
 
 
 def _split(builder: Builder, atom: CopyAtom, source: Any, target: Any) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flylab.atoms import UNIVERSAL, GemmTraversalOrder, MmaAtom, mma_atom
+from flylab.atoms import UNIVERSAL, MmaAtom, mma_atom
+from flylab.atoms.traversal import steps
 from flylab.dialect.operations import attribute
 from flylab.layout import Layout, coalesce, size
 from flylab.passes.rewriter import Builder
@@ -20,9 +21,8 @@ def lower_gemm(lowering: Any, op: Any, builder: Builder) -> None:
     d, a, b, c = (_Fragment(lowering, builder, view) for view in list(op.operands)[:4])
     state = list(op.operands)[4:]
     call = _call_of(mma_atom(attribute(op, "atom")), (d, a, b, c))
-    order = GemmTraversalOrder[attribute(op, "order")]
     begun = set()
-    for m, n, k in order.steps(d.extents[0], d.extents[1], a.extents[1]):
+    for m, n, k in steps(attribute(op, "order"), d.extents[0], d.extents[1], a.extents[1]):
         addend = d if (m, n) in begun else c
         begun.add((m, n))
         call(builder, (d, m, n), (a, m, k), (b, n, k), (addend, m, n), state)

@@ -13,7 +13,7 @@ import pytest
 
 import flylab
 import flylab.compiler as flyc
-from flylab.codegen import hsaco
+from flylab.codegen import hsaco, tools
 from flylab.errors import ToolchainError
 from tests.kernels import reference_kernels
 
@@ -78,9 +78,9 @@ def test_linked_object(chip: str, tmp_path: Path) -> None:
 
 
 def without_linkers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hsaco.shutil, "which", lambda name: None)
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for name in hsaco.ROCM_ROOTS:
+    for name in tools.ROCM_ROOTS:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -104,7 +104,7 @@ def test_linkers_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     rocm.touch()
     monkeypatch.setenv("HIP_PATH", str(tmp_path))
     assert hsaco.find_linker() == [str(rocm)]
-    monkeypatch.setattr(hsaco.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(tools.shutil, "which", lambda name: f"/bin/{name}")
     assert hsaco.find_linker() == ["/bin/ld.lld"]
 
 
@@ -115,7 +115,7 @@ def test_a_linker_that_fails(text: str, words: str, monkeypatch: pytest.MonkeyPa
     linker: Any = tmp_path / "ld.lld"
     linker.write_text(text)
     linker.chmod(0o755 if text else 0o644)
-    monkeypatch.setattr(hsaco.shutil, "which", lambda name: str(linker))
+    monkeypatch.setattr(tools.shutil, "which", lambda name: str(linker))
     with pytest.raises(ToolchainError) as caught:
         hsaco.link(b"")
     assert words in caught.value.message and caught.value.hint

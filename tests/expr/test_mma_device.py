@@ -11,10 +11,11 @@ import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.atoms import MFMA, SCALED, SPARSE, MmaAtom, MmaOp, mma_op
+from flylab.atoms.mma_intrinsics import intrinsic
 from flylab.atoms.mma_table import table
 from flylab.expr.numeric import CLASSES
 from flylab.layout import Layout, size
-from flylab.mfma import SCALE_BLOCK
+from flylab.mfma import FORMATS, SCALE_BLOCK
 from tests.emulator.matrices import put_bits
 
 PROBES = 4
@@ -23,8 +24,10 @@ CASES = [(chip, op) for family in (MFMA, SCALED, SPARSE) for key in table(family
 
 
 @flyc.kernel
-def product_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor, S: fx.Tensor, op: fx.Constexpr):
-    """One product a block. A, B, C and D are (probe, thread, word) of what a thread holds, S its state."""
+def product_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor, R: fx.Tensor, S: fx.Tensor,
+                   op: fx.Constexpr):
+    """A product a block, as D by its atom and as R by its call. All are (probe, thread, word) of what a thread holds,
+    S of its state."""
     probe, thread = fx.block_idx.x, fx.thread_idx.x
     atom = fx.make_mma_atom(op)
     for i, field in enumerate(flylab.atoms.STATE[op.family]):
@@ -41,11 +44,32 @@ def product_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor, S: fx
     d = fx.make_rmem_tensor(atom.num_values("C"), CLASSES[atom.dtype_acc.name])
     fx.gemm(atom, d, a, b, c)
     fx.slice(D, (probe, thread, None)).store(d.load().bitcast(fx.Uint32))
+    kinds = intrinsic(op.row)
+    sources = [in_type(v.load(), kind) for v, kind in ((a, kinds.a), (b, kinds.b), (c, kinds.c))]
+    words = [S[probe, thread, i] for i in range(2)]
+    if op.row.mixed:
+        one, two = op.options or (0, 0)
+        words = words if op.family == SCALED else [0, 0]
+        rest = [FORMATS.index(op.row.a_type), FORMATS.index(op.row.b_type), one, words[0], two, words[1]]
+    else:
+        rest = [words[0], 0, *op.options] if op.sparse else [0, 0, 0]
+    called = getattr(fx.rocdl, kinds.python_name)(None, [*sources, *rest])
+    called = called if isinstance(called, fx.Vector) else fx.Vector.filled(1, called, fx.Float64)
+    fx.slice(R, (probe, thread, None)).store(called.bitcast(fx.Uint32))
+
+
+def in_type(vector, kind):
+    """A vector's bits as MLIR's type `kind`."""
+    count, _, element = kind.removeprefix("vector<").removesuffix(">").rpartition("x")
+    found = vector.bitcast(next(c for c in CLASSES.values() if c.dtype.mlir == element))
+    assert found.numel == int(count or 1)
+    return found if count else found[0]
 
 
 @flyc.jit
-def product(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor, S: fx.Tensor, op: fx.Constexpr):
-    product_kernel(A, B, C, D, S, op).launch(grid=PROBES, block=64)
+def product(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, D: fx.Tensor, R: fx.Tensor, S: fx.Tensor,
+            op: fx.Constexpr):
+    product_kernel(A, B, C, D, R, S, op).launch(grid=PROBES, block=64)
 
 
 def held(tile: np.ndarray, tv: Layout, bits: int) -> np.ndarray:
@@ -132,9 +156,14 @@ def run(chip: str, op: MmaOp, seed: int) -> None:
     atom = MmaAtom(op)
     given = [held(codes(flat(x), dtype), tv, dtype.bits) for x, dtype, tv in (
         (a, op.dtype_a, op.layout_A_tv), (b, op.dtype_b, op.layout_B_tv), (c, op.dtype_acc, op.layout_C_tv))]
-    found = np.zeros_like(given[2])
-    flylab.use(chip)
-    product(*given, found, np.broadcast_to(state, (PROBES, 64, 2)).copy(), op)
+    found, called = np.zeros_like(given[2]), np.zeros_like(given[2])
+    arguments = (*given, found, called, np.broadcast_to(state, (PROBES, 64, 2)).copy(), op)
+    with flylab.use(chip):
+        compiled = flyc.compile(product, *arguments)
+        compiled(*arguments)
+    text = str(compiled.show("isa"))
+    assert op.row is not None and f"{op.row.name} " in text and "scratch_" not in text
+    assert np.array_equal(called, found)
     assert np.array_equal(unheld(found, atom.layout_C_tv, op.dtype_acc).astype(float), flat(wanted))
     assert np.count_nonzero(wanted[0]) > wanted[0].size // 2 and np.count_nonzero(wanted[1:])
 
@@ -142,3 +171,17 @@ def run(chip: str, op: MmaOp, seed: int) -> None:
 @pytest.mark.parametrize("chip, op", CASES, ids=[f"{chip}-{op}" for chip, op in CASES])
 def test_every_atom(chip: str, op: MmaOp) -> None:
     run(chip, op, 1)
+
+
+def parts() -> list[tuple[str, MmaOp]]:
+    """Operations that take other parts of their state than the first."""
+    f16, i8, fp8, fp4 = (CLASSES[n].dtype for n in ("Float16", "Int8", "Float8E4M3FN", "Float4E2M1FN"))
+    sparse = [mma_op(SPARSE, (16, 16, 32), f16, options=(i,)) for i in (1, 2, 3)]
+    sparse += [mma_op(SPARSE, (32, 32, 32), i8, options=(1,)), mma_op(SPARSE, (16, 16, 64), f16, options=(1,))]
+    scaled = [mma_op(SCALED, (16, 16, 128), fp8, fp4, options=(a, 3 - a)) for a in range(4)]
+    return [(op.chips[-1], op) for op in (*sparse, *scaled, mma_op(SCALED, (32, 32, 64), fp4, options=(2, 1)))]
+
+
+@pytest.mark.parametrize("chip, op", parts(), ids=lambda x: str(x))
+def test_parts_of_the_state(chip: str, op: MmaOp) -> None:
+    run(chip, op, 2)

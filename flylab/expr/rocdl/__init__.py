@@ -49,6 +49,7 @@ from flylab.expr.rocdl.lanes import (
     writelane,
 )
 from flylab.expr.rocdl.mfma import MFMA, SMFMAC, WMMA, WMMAScale
+from flylab.expr.rocdl.mfma_calls import CALLS
 from flylab.expr.rocdl.schedule import (
     asyncmark,
     iglp_opt,
@@ -182,6 +183,9 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             hint="slice the tensor into parts below 4 GiB first, or copy it with fx.UniversalCopy",
         )
     return make_buffer(tensor, records)
+
+
+globals().update(CALLS)  # mfma_f32_16x16x16f16 and so on
 
 
 def __getattr__(name: str) -> Any:
