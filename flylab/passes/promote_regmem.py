@@ -123,9 +123,9 @@ class _Promotion:
                 _check_written(op, access)
                 op.results[0].replace_all_uses_with(read(Builder(op), access.place, access.count))
             elif op.name in LOOPS:
-                self._loop(op, self.flow.crossing[op])
+                self._loop(op, self.flow.crossing[block_of(op)])
             else:
-                self._branches(op, self.flow.crossing[op])
+                self._branches(op, self.flow.crossing[block_of(op)])
 
     def _branches(self, op: Any, crossing: list[Piece]) -> None:
         changed = self.flow.stored(op)

@@ -36,7 +36,7 @@ def tiled_copy_kernel(A: fx.Tensor, B: fx.Tensor, N: fx.Constexpr[int], VEC: fx.
 
 
 @flyc.jit
-def tiled_copy(A: fx.Tensor, B: fx.Tensor, M: fx.Int32, N: fx.Constexpr[int], VEC: fx.Constexpr[int] = 4,
+def tiled_copy(A: fx.Tensor, B: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr[int], VEC: fx.Constexpr[int] = 4,
                stream: fx.Stream = fx.Stream(None)):
     """B = A for contiguous matrices of shape (M, N); N a multiple of 32 * VEC."""
     columns = whole_tiles(N, COLUMNS * VEC, "a row of A")

@@ -130,7 +130,7 @@ def store_tile(mma, tid, c, tC, scales):
 
 @flyc.kernel
 def preshuffle_kernel(
-    A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, scale_A: fx.Tensor, scale_B: fx.Tensor, M: fx.Int32,
+    A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, scale_A: fx.Tensor, scale_B: fx.Tensor, M: fx.Constexpr[int],
     N: fx.Constexpr[int], K: fx.Constexpr[int], TILE_M: fx.Constexpr[int], TILE_N: fx.Constexpr[int],
     SCALED: fx.Constexpr[bool],
 ):
@@ -177,7 +177,7 @@ def preshuffle_kernel(
 
 
 @flyc.jit
-def preshuffle_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Int32, N: fx.Constexpr[int], K: fx.Constexpr[int],
+def preshuffle_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr[int], K: fx.Constexpr[int],
                     TILE_M: fx.Constexpr[int] = 128, TILE_N: fx.Constexpr[int] = 128,
                     stream: fx.Stream = fx.Stream(None)):
     """C = A @ B.T for contiguous A (M, K), B (N, K) in the order of `shuffle_b`, and C (M, N).
@@ -193,7 +193,7 @@ def preshuffle_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Int32, N: fx
 
 @flyc.jit
 def preshuffle_gemm_scaled(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, scale_A: fx.Tensor, scale_B: fx.Tensor,
-                           M: fx.Int32, N: fx.Constexpr[int], K: fx.Constexpr[int], TILE_M: fx.Constexpr[int] = 128,
+                           M: fx.Constexpr[int], N: fx.Constexpr[int], K: fx.Constexpr[int], TILE_M: fx.Constexpr[int] = 128,
                            TILE_N: fx.Constexpr[int] = 128, stream: fx.Stream = fx.Stream(None)):
     """C[i, j] = (A @ B.T)[i, j] * scale_A[i] * scale_B[j], for Float32 scales (M,) and (N,).
 

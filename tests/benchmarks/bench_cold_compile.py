@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import statistics
 
-from cold.cases import CASES
+from cold.cases import EVERY
 from peer import Side, sides
 
 INSTRUCTION = re.compile(r"^\s+(?:s|v|ds|global|buffer|flat|scratch)_\w+", re.MULTILINE)
@@ -33,7 +33,7 @@ def compare(ours: Side, peer: Side | None, case: str, count: int) -> None:
         for side, mode in rows:
             times[side.name, mode].append(side.milliseconds(case, mode))
     base = statistics.median(times[peer.name, "isa"]) if peer else None
-    print(f"{CASES[case].title}, gfx942, {count} processes a row")
+    print(f"{EVERY[case].title}, gfx942, {count} processes a row")
     for (name, mode), values in times.items():
         median = statistics.median(values)
         what = "peer" if peer and name == peer.name else mode

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import statistics
 
-from cold.cases import CASES
+from cold.cases import EVERY
 from peer import sides
 
 
@@ -29,7 +29,7 @@ def main() -> None:
             ratio = f", {medians['flylab'] / medians['flydsl']:.2f} of the peer's" if peer else ""
             shown = ", ".join(f"{name} {m:.1f} ms ({min(found[name]):.1f} to {max(found[name]):.1f})"
                               for name, m in medians.items())
-            print(f"{CASES[case].title}: {shown}{ratio}")
+            print(f"{EVERY[case].title}: {shown}{ratio}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import sys
 import time
 from typing import Any
 
-from cases import CASES
+from cases import EVERY
 
 AHEAD = ["llvmlite.binding", "flylab.passes.pipeline", "flylab.codegen.amdgpu", "flylab.runtime.launch"]
 DIALECTS = ["arith", "builtin", "func", "gpu", "irdl", "llvm", "scf", "vector"]
@@ -50,7 +50,7 @@ def front(flyc: Any, launcher: Any, arguments: tuple[object, ...]) -> float:
 
 
 if __name__ == "__main__":
-    case, mode = CASES[sys.argv[1]], sys.argv[2]
+    case, mode = EVERY[sys.argv[1]], sys.argv[2]
     launcher, flyc = case.launcher, importlib.import_module(case.module).flyc
     OURS = flyc.__name__.startswith("flylab")
     if OURS and mode != "lazy":
