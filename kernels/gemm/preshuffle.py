@@ -176,30 +176,37 @@ def preshuffle_kernel(
     store_tile(mma, tid, c, tC, scales)
 
 
+def grid_of(dtype, M, N, K, TILE_M, TILE_N):
+    """Blocks along M and N. Raises `ArgumentError` for an N or K, or a tile, that the kernel would not do whole."""
+    whole_tiles(K, PIECES * PIECE * 8 // dtype.width, "a row of A")
+    whole_tiles(TILE_M, THREADS // PIECES, "a column of a tile of A")
+    whole_tiles(TILE_N, 64, "a column of a tile of B")
+    return fx.ceildiv(M, TILE_M), whole_tiles(N, TILE_N, "a row of C"), 1
+
+
 @flyc.jit
-def preshuffle_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr[int], K: fx.Constexpr[int],
-                    TILE_M: fx.Constexpr[int] = 128, TILE_N: fx.Constexpr[int] = 128,
-                    stream: fx.Stream = fx.Stream(None)):
+def preshuffle_gemm(
+    A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr[int], K: fx.Constexpr[int],
+    TILE_M: fx.Constexpr[int] = 128, TILE_N: fx.Constexpr[int] = 128, stream: fx.Stream = fx.Stream(None),
+):
     """C = A @ B.T for contiguous A (M, K), B (N, K) in the order of `shuffle_b`, and C (M, N).
 
     A and B are Float16, BFloat16, Int8 or the chip's 8-bit float (Float8E4M3FNUZ on gfx942, Float8E4M3FN on gfx950).
     K must be whole 128 bytes, N whole tiles, TILE_M a multiple of 32 and TILE_N of 64. Int8 sums are Int32.
     """
-    grid = (fx.ceildiv(M, TILE_M), whole_tiles(N, TILE_N, "a row of C"), 1)
-    whole_tiles(K, PIECES * PIECE * 8 // A.dtype.width, "a row of A")
     preshuffle_kernel(A, B, C, C, C, M, N, K, TILE_M, TILE_N, False).launch(
-        grid=grid, block=(THREADS, 1, 1), stream=stream)
+        grid=grid_of(A.dtype, M, N, K, TILE_M, TILE_N), block=(THREADS, 1, 1), stream=stream)
 
 
 @flyc.jit
-def preshuffle_gemm_scaled(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, scale_A: fx.Tensor, scale_B: fx.Tensor,
-                           M: fx.Constexpr[int], N: fx.Constexpr[int], K: fx.Constexpr[int], TILE_M: fx.Constexpr[int] = 128,
-                           TILE_N: fx.Constexpr[int] = 128, stream: fx.Stream = fx.Stream(None)):
+def preshuffle_gemm_scaled(
+    A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, scale_A: fx.Tensor, scale_B: fx.Tensor, M: fx.Constexpr[int],
+    N: fx.Constexpr[int], K: fx.Constexpr[int], TILE_M: fx.Constexpr[int] = 128, TILE_N: fx.Constexpr[int] = 128,
+    stream: fx.Stream = fx.Stream(None),
+):
     """C[i, j] = (A @ B.T)[i, j] * scale_A[i] * scale_B[j], for Float32 scales (M,) and (N,).
 
     The rest is as in `preshuffle_gemm`.
     """
-    grid = (fx.ceildiv(M, TILE_M), whole_tiles(N, TILE_N, "a row of C"), 1)
-    whole_tiles(K, PIECES * PIECE * 8 // A.dtype.width, "a row of A")
     preshuffle_kernel(A, B, C, scale_A, scale_B, M, N, K, TILE_M, TILE_N, True).launch(
-        grid=grid, block=(THREADS, 1, 1), stream=stream)
+        grid=grid_of(A.dtype, M, N, K, TILE_M, TILE_N), block=(THREADS, 1, 1), stream=stream)

@@ -57,8 +57,8 @@ def tiled_mma_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, K: fx.Constexpr[i
 
 
 @flyc.jit
-def tiled_mma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr[int], K: fx.Constexpr[int],
-              stream: fx.Stream = fx.Stream(None)):
+def tiled_mma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr[int],
+              K: fx.Constexpr[int], stream: fx.Stream = fx.Stream(None)):
     """C = A @ B.T for contiguous A (M, K) and B (N, K) of one type (Float32, Float16, BFloat16) and Float32 C (M, N).
 
     N must be a multiple of 64, and K one of 32, or of 8 for Float32.

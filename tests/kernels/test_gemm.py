@@ -162,6 +162,8 @@ def test_parts_of_tiles_are_refused():
     half = torch.zeros(64, 100, dtype=torch.float16)
     with pytest.raises(ArgumentError, match="a row of A' has 100 elements, no whole number of tiles of 64"):
         preshuffle_gemm(half, half, half, 64, 128, 100)
+    with pytest.raises(ArgumentError, match="a column of a tile of A' has 48 elements, no whole number of tiles of 32"):
+        preshuffle_gemm(half[:, :64], half, half, 64, 128, 64, TILE_M=48)
     with pytest.raises(ArgumentError, match="a row of C"):
         tiled_mma(half, half, torch.zeros(64, 20), 64, 20, 96)
     with pytest.raises(ArgumentError, match="a column of B"):
