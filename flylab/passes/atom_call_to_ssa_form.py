@@ -8,6 +8,7 @@ loads A, B and C from registers and stores D there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from flylab.atoms import CopyAtom, mma_atom
@@ -80,12 +81,18 @@ def _split(builder: Builder, atom: CopyAtom, source: Any, target: Any) -> None:
         builder.fly("copy_atom_store", [value, target], [], atom=atom)
 
 
+@cache
+def _kinds(text: str) -> list[Any]:
+    """The types of what a thread holds of A, B and C."""
+    atom = mma_atom(text)
+    formats = (("A", atom.dtype_a), ("B", atom.dtype_b), ("C", atom.dtype_acc))
+    return [vector_type(dtype.mlir, atom.num_values(matrix)) for matrix, dtype in formats]
+
+
 def _multiply(op: Any, builder: Builder) -> None:
     text = attribute(op, "atom")
-    atom = mma_atom(text)
-    target, *sources = list(op.operands)[:4]
-    kinds = [vector_type(dtype.mlir, atom.num_values(matrix)) for matrix, dtype in
-             (("A", atom.dtype_a), ("B", atom.dtype_b), ("C", atom.dtype_acc))]
+    target, *rest = list(op.operands)
+    sources, state, kinds = rest[:3], rest[3:], _kinds(text)
     values = [builder.fly("ptr_load", [pointer], [kind]) for pointer, kind in zip(sources, kinds, strict=True)]
-    result = builder.fly("mma_atom_call_ssa", [*values, *list(op.operands)[4:]], [kinds[2]], atom=text)
+    result = builder.fly("mma_atom_call_ssa", [*values, *state], [kinds[2]], atom=text)
     builder.fly("ptr_store", [result, target], [])
