@@ -199,13 +199,14 @@ class CopyAtom:
         if op.atomic and op.atomic.dtype != dtype:
             raise LayoutError(f"an atomic {op.atomic.op} of {op.atomic.dtype} on elements of {dtype}",
                               hint=f"make the atom for fx.{op.atomic.dtype}")
-        if op.trans and op.trans != dtype.bits:
+        if op.trans and op.trans != dtype.bits and not self.is_packed:
             raise LayoutError(
                 f"{op.row.call}({op.trans}, {op.bits}) transposes elements of {op.trans} bits, {dtype} has "
                 f"{dtype.bits}",
-                hint=f"use LDSReadTrans({dtype.bits}, ...), or make the atom for a format of {op.trans} bits",
+                hint=f"use LDSReadTrans({dtype.bits}, ...), or make the atom for a format of {op.trans} bits"
+                + (", or for bytes that hold several" if op.trans < 8 else ""),
             )
-        for tv in (self.layout_src_tv, self.layout_dst_tv, self.layout_ref_tv):
+        for tv in (self.layout_src_tv, *(() if self.is_packed else (self.layout_dst_tv, self.layout_ref_tv))):
             whole = self.num_threads * self.num_values
             if sorted(tv(i) for i in range(size(tv))) != list(range(whole)):
                 raise LayoutError(f"{self}: {tv} does not cover the {whole} values once each")
@@ -214,6 +215,11 @@ class CopyAtom:
     def num_values(self) -> int:
         """Elements that one thread moves."""
         return self.op.bits // self.dtype.bits
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether it transposes elements of less than a byte, held in bytes: what it makes of a byte is no byte."""
+        return 0 < self.op.trans < 8 == self.dtype.bits
 
     @property
     def val_bits(self) -> int:
@@ -240,6 +246,9 @@ class CopyAtom:
         """(thread, value) -> element, on the destination side: as the source, or transposed."""
         if not self.op.trans:
             return self.layout_src_tv
+        if self.is_packed:
+            raise LayoutError(f"{self}: no layout tells where its bytes go, each to two or more threads",
+                              hint=f"the layout is that of the atom for a format of {self.op.trans} bits")
         return Layout((GROUP, (1, self.num_values)), (1, (0, GROUP)))
 
     @property

@@ -60,6 +60,19 @@ class TiledCopy:
                     f"the thread-value layout {self.layout_tv_tiled} has {held} {what}, one atom ({self.atom}) {whole}",
                     hint=f"give it a multiple of {whole} {what}, or take a narrower atom",
                 )
+        self._check_atoms()
+
+    def _check_atoms(self) -> None:
+        """Refuse where an atom's threads or values do not stay inside of the modes of the tile."""
+        for tv in dict.fromkeys((self.atom.layout_src_tv, self.atom.layout_dst_tv)):
+            try:
+                composition(make_identity_layout(self.extents), self._tiled(tv))
+            except LayoutError:
+                raise LayoutError(
+                    f"the values {self.layout_tv_tiled[1]} of a thread, taken {self.atom.num_values} at a time by "
+                    f"{self.atom}, cross the modes of the tile ({','.join(map(str, self.extents))})",
+                    hint="let an atom's values divide a mode of the value layout, or take a narrower atom",
+                ) from None
 
     @property
     def num_threads(self) -> int:

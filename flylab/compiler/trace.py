@@ -173,13 +173,15 @@ class Trace:
         else:  # MLIR's default is 256 threads
             i32 = ir.IntegerType.get_signless(32)
             extra["rocdl.max_flat_work_group_size"] = ir.IntegerAttr.get(i32, self.target.max_workgroup)
+        x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
+        if x and y and z:
+            extra["known_grid_size"] = ir.DenseI32ArrayAttr.get([x, y, z])
         self.result.kernels[symbol] = kernel
         self.result.blocks[symbol] = known
         self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]
         with ir.InsertionPoint(self.kernel_block):
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
         self.functions[symbol] = block.owner.operation
-        x, y, z = (extent if isinstance(extent, int) else None for extent in grid)
         state = KernelState(symbol, block.owner.operation, self.target, block=known, grid=(x, y, z))
         self.result.checks[symbol] = state.checks
         self.result.lines[symbol] = state.lines

@@ -146,6 +146,7 @@ from flylab.expr.struct import (
     struct,
     union,
 )
+from flylab.expr.swizzled_pointer import apply_swizzle
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.tiled import (
     ThrCopy,

@@ -53,7 +53,7 @@ def atom_of(given: Any, use: str, state: Mapping[str, Any]) -> CopyAtom:
 
 
 def check_chip(op: CopyOp, space: str, use: str) -> None:
-    """Refuse an operation, with its memory in `space`, that the chip lacks."""
+    """Refuse an operation that the chip lacks (an atomic: in the memory space that it changes)."""
     chip, chips = require_kernel(use).target.arch, op.chips(space)
     if chip in chips:
         return
@@ -77,7 +77,8 @@ def check_copy(atom: CopyAtom, src: Tensor, dst: Tensor, pred: Any, use: str) ->
     for which, tensor in (("the source", src), ("the destination", dst)):
         names[which] = name_of(require_tensor(tensor, use), which)
         elements(tensor, use)
-    check_chip(atom.op, dst.space if atom.op.atomic else "", use)
+    if not atom.op.atomic or dst.space in atom.op.row.targets:
+        check_chip(atom.op, dst.space, use)
     (source, target) = names.values()
     problems = [*_side(atom, src, source, atom.op.row.sources), *_side(atom, dst, target, atom.op.row.targets)]
     counts = size(src.spec.layout), size(dst.spec.layout)
@@ -109,8 +110,9 @@ def check_scattered(atom: CopyAtom, base: Any, offsets: Any, tensor: Any, pred: 
     for each in (offsets, tensor):
         elements(require_tensor(each, use), use)
     op, places, here = atom.op, base.spec, name_of(tensor, "the tensor")
-    check_chip(op, places.space if op.atomic else "", use)
     far, near = (op.row.sources, op.row.targets) if name == "gather" else (op.row.targets, op.row.sources)
+    if not op.atomic or places.space in far:
+        check_chip(op, places.space, use)
     problems = list(_side(atom, tensor, here, near))
     if places.dtype != atom.dtype:
         problems.append((f"{name_of(base, 'the pointer')} is to {places.dtype}, the atom copies {atom.dtype}",

@@ -68,7 +68,7 @@ class _Thread:
 
     def __init__(self, tiled: Any, thr_idx: Any, wraps: bool):
         self.tiled = tiled
-        self.thr_idx = thread_index(tiled, self.kind, known(thr_idx), wraps)
+        self.thr_idx = thread_index(tiled, self.kind, thr_idx, wraps)
         self._taken = note_slice(tiled, self.kind, self.thr_idx)
 
     def _part(self, threads: Any, coord: Any) -> Any:

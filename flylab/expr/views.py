@@ -16,6 +16,7 @@ from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval
 from flylab.expr.span import Span
+from flylab.expr.swizzled_pointer import SwizzledPointer
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import ComposedLayout, Layout, Swizzle, size, text
 from flylab.layout.layout import has_basis
@@ -205,6 +206,8 @@ def make_view(iterator: Any, layout: Any) -> Any:
 
     Raises `TraceError` for what is neither, and for layouts that memory does not have.
     """
+    if isinstance(iterator, SwizzledPointer):
+        return make_view(iterator.pointer, _swizzled_once(iterator, layout))
     if not isinstance(iterator, Pointer):
         if isinstance(iterator, (Tensor, str)) or iterator is None:
             raise TraceError(
@@ -226,6 +229,16 @@ def make_view(iterator: Any, layout: Any) -> Any:
     return Tensor(view, iterator.reach)
 
 
+def _swizzled_once(pointer: SwizzledPointer, layout: Any) -> Any:
+    """The composed layout of a swizzled pointer and a plain layout."""
+    if isinstance(layout, (int, tuple, Numeric)):
+        layout = make_layout(layout)
+    if not isinstance(layout, (Layout, LayoutValue)) or isinstance(layout, LayoutValue) and layout.is_composed:
+        raise TraceError(f"make_view of a pointer with the swizzle {pointer.swizzle} and {layout}",
+                         hint="give a plain layout, or the pointer without its swizzle")
+    return make_composed_layout(pointer.swizzle, pointer.offset, layout)
+
+
 def _check_places(layout: Any, facts: Any) -> None:
     """Refuse a layout that gives no places in memory."""
     if isinstance(facts, ComposedLayout) and facts.outer is not None and not isinstance(facts.outer, Swizzle):
@@ -239,12 +252,11 @@ def _check_places(layout: Any, facts: Any) -> None:
                          hint="a coordinate tensor begins at a coordinate: fx.make_view((0, 0), layout)")
 
 
-def add_offset(pointer: Pointer, offset: Any) -> Pointer:
+def add_offset(pointer: Any, offset: Any) -> Any:
     """The pointer moved by `offset` elements."""
-    if not isinstance(pointer, Pointer):
+    if not isinstance(pointer, (Pointer, SwizzledPointer)):
         raise TraceError(f"add_offset to a {type(pointer).__name__}", hint="its first argument is fx.get_iter(tensor)")
-    moved: Pointer = pointer + offset
-    return moved
+    return pointer + offset
 
 
 def get_layout(tensor: Tensor) -> Any:

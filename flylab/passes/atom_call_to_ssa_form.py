@@ -8,6 +8,7 @@ loads A, B and C from registers and stores D there.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from flylab.atoms import CopyAtom, mma_atom
@@ -48,8 +49,7 @@ class _Group:
 
     def __init__(self, first: Any) -> None:
         self.block, self.pred = first.block, list(first.operands)[2:]
-        self.before = Builder(first)
-        self.inside = branch(self.before, self.pred[0])[0] if self.pred else self.before
+        self.inside = branch(Builder(first), self.pred[0])[0] if self.pred else None
 
     def takes(self, op: Any) -> bool:
         """Whether a call is on the same predicate, in the same place."""
@@ -59,14 +59,14 @@ class _Group:
         """Make what a call does, in the branch if there is one; False where the call stays."""
         atom = CopyAtom.parse(attribute(op, "atom"))
         source, target = list(op.operands)[:2]
-        inside = self.inside if self.pred else Builder(op)
+        inside = self.inside or Builder(op)
         if not atom.op.to_lds:
             _split(inside, atom, source, target)
-        elif self.pred:
+        elif self.inside:
             # Before the branch: in it, the first lane that is on need not be the wave's first.
-            target = self.before.fly("first_lane", [target], [target.type])
+            target = Builder(self.inside.before.parent).fly("first_lane", [target], [target.type])
             inside.fly("copy_atom_call", [source, target], [], atom=atom)
-        return bool(self.pred) or not atom.op.to_lds
+        return self.inside is not None or not atom.op.to_lds
 
 
 def _split(builder: Builder, atom: CopyAtom, source: Any, target: Any) -> None:
@@ -81,12 +81,18 @@ def _split(builder: Builder, atom: CopyAtom, source: Any, target: Any) -> None:
         builder.fly("copy_atom_store", [value, target], [], atom=atom)
 
 
+@cache
+def _kinds(text: str) -> list[Any]:
+    """The types of what a thread holds of A, B and C."""
+    atom = mma_atom(text)
+    formats = (("A", atom.dtype_a), ("B", atom.dtype_b), ("C", atom.dtype_acc))
+    return [vector_type(dtype.mlir, atom.num_values(matrix)) for matrix, dtype in formats]
+
+
 def _multiply(op: Any, builder: Builder) -> None:
     text = attribute(op, "atom")
-    atom = mma_atom(text)
-    target, *sources = list(op.operands)[:4]
-    kinds = [vector_type(dtype.mlir, atom.num_values(matrix)) for matrix, dtype in
-             (("A", atom.dtype_a), ("B", atom.dtype_b), ("C", atom.dtype_acc))]
+    target, *rest = list(op.operands)
+    sources, state, kinds = rest[:3], rest[3:], _kinds(text)
     values = [builder.fly("ptr_load", [pointer], [kind]) for pointer, kind in zip(sources, kinds, strict=True)]
-    result = builder.fly("mma_atom_call_ssa", [*values, *list(op.operands)[4:]], [kinds[2]], atom=text)
+    result = builder.fly("mma_atom_call_ssa", [*values, *state], [kinds[2]], atom=text)
     builder.fly("ptr_store", [result, target], [])

@@ -26,6 +26,7 @@ from flylab.passes.copy_instructions import (
     load_transposed,
 )
 from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
+from flylab.passes.global_offsets import GlobalOffsets
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.mma_to_rocdl import multiplied
 from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, parse_type, source_line
@@ -58,7 +59,7 @@ class ConvertFlyToRocdl(Pass):
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
         ops = operations(module.operation)
-        conversion, done = _Conversion(self.chip, SharedMemory(ops)), list[Any]()
+        conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops)), list[Any]()
         printing: set[str] = set()
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
@@ -90,9 +91,10 @@ class ConvertFlyToRocdl(Pass):
 class _Conversion:
     """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
 
-    def __init__(self, chip: Target, shared: SharedMemory) -> None:
+    def __init__(self, chip: Target, shared: SharedMemory, offsets: GlobalOffsets) -> None:
         self.chip = chip
         self.shared = shared
+        self.offsets = offsets
         self.address: dict[Any, Any] = {}
 
 
@@ -120,6 +122,7 @@ def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
     conversion.address[op.results[0]] = conversion.address[op.operands[0]]
+    conversion.offsets.same(op.operands[0], op.results[0])
 
 
 def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -149,7 +152,8 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         conversion.address[op.results[0]] = moved_in_lds(builder, base, offset, spec.dtype.bits // 8)
         return
     if spec.space != "buffer":
-        conversion.address[op.results[0]] = gep(builder, base, offset, spec.space, spec.dtype.bits)
+        moved = conversion.offsets.moved(op, base, builder) if spec.space == "global" else None
+        conversion.address[op.results[0]] = moved or gep(builder, base, offset, spec.space, spec.dtype.bits)
         return
     descriptor, before = base
     kind = widest(offset, before)

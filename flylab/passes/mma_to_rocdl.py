@@ -25,6 +25,9 @@ def multiplied(op: Any, builder: Builder) -> Any:
 
 def _as_type(builder: Builder, value: Any, kind: str) -> Any:
     """The bits of a vector or number as another type."""
+    maker = value.owner
+    if getattr(maker, "name", "") == "vector.bitcast" and str(maker.operands[0].type) == kind:
+        return maker.operands[0]  # words that were read as elements below 8 bits, which are costly to take apart
     found = str(value.type)
     if found == kind:
         return value

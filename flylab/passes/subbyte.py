@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flylab.passes.rewriter import Builder, erase, operations
+from flylab.passes.rewriter import Builder, erase, operations, unused
 from flylab.passes.vectors import BITS, NARROW, element, extract, insert, shape_of, vector_type
 
 WORD = 32
@@ -23,10 +23,10 @@ def expand_narrow(module: Any) -> None:
     for op in operations(module.operation):
         rule = RULES.get(op.name)
         if rule is not None and op.results and any(map(expansion.is_narrow, (op.results[0], *op.operands))):
-            value = rule(expansion, op, Builder(op))
+            value = None if op.name == "vector.bitcast" and unused(op) else rule(expansion, op, Builder(op))
             if isinstance(value, list):
                 expansion.codes[op.results[0]] = value
-            else:
+            elif value is not None:
                 op.results[0].replace_all_uses_with(value)
             expansion.done.append(op)
     expansion.finish()

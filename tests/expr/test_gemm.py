@@ -246,3 +246,34 @@ def test_scales() -> None:
 
     # Bytes 0 and 1 of A's are 2 and 1/2, bytes 1 and 3 of B's are 1 and 4.
     assert scaled(lambda atom, d, a, b: fx.gemm(atom, d, a, b, d, atom_callback=of_opsel)) == [256, 64, 1024, 256]
+
+
+WORDS = cell("""
+    @flyc.kernel
+    def k(A: fx.Tensor, B: fx.Tensor, D: fx.Tensor, dtype: fx.Constexpr):
+        atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 128, dtype))
+        t = fx.thread_idx.x
+        a, b = (fx.make_rmem_tensor((32, 2), dtype) for _ in range(2))
+        d = fx.make_rmem_tensor((4, 2, 2), fx.Float32)
+        for i in fx.range_constexpr(2):
+            fx.slice(a, (None, i)).store(fx.slice(A, (t, None, i)).load().bitcast(dtype))
+            fx.slice(b, (None, i)).store(fx.slice(B, (t, None, i)).load().bitcast(dtype))
+        d.fill(0)
+        fx.gemm(atom, d, a, b, d)
+        fx.slice(D, (t, None)).store(d.load())
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, D: fx.Tensor, dtype: fx.Constexpr):
+        k(A, B, D, dtype).launch(grid=1, block=64)
+""")["launch"]
+
+
+@pytest.mark.parametrize("dtype", [fx.Float4E2M1FN, fx.Float6E2M3FN, fx.Float6E3M2FN])
+def test_elements_below_a_byte_stay_in_their_words(dtype: Any) -> None:
+    """What was read as words goes into the product as these: not an instruction more than the loads and products."""
+    words = np.zeros((2, dtype.dtype.bits, 64), np.uint32).transpose(2, 1, 0)
+    with flylab.use("gfx950"):
+        compiled = flyc.compile(WORDS, words, words, np.zeros((64, 16), np.float32), dtype)
+    names = [line.split()[0] for line in str(compiled.show("isa")).splitlines() if line.startswith("\tv_")]
+    assert names.count("v_mfma_f32_16x16x128_f8f6f4") == 4
+    assert not {name for name in names if name.startswith(("v_bfe", "v_and", "v_or", "v_alignbit", "v_lshr"))}

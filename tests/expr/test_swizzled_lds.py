@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import flylab
 import flylab.compiler as flyc
+import flylab.expr as fx
+from flylab.errors import TraceError
 from flylab.layout import Swizzle
 from tests.layout.test_swizzle import bit_by_bit
-from tests.samples import cell
+from tests.samples import cell, kernel_of
 
 SWIZZLES = (Swizzle(2, 0, 2), Swizzle(2, 2, 2), Swizzle(3, 2, 3), Swizzle(1, 3, 1), Swizzle(2, 2, -3))
 THREADS = ((8, 8), (16, 4), (32, 2), (64, 1))
@@ -118,6 +121,27 @@ def test_halves_that_a_swizzle_parts_are_no_whole_float() -> None:
         RECAST(np.zeros(1024, np.float16), np.zeros(512, np.uint32), Swizzle(2, 0, 3), (16, 64), True)
 
 
+def instructions_of(launcher: Any, *arguments: Any) -> list[str]:
+    return [str(i) for i in flyc.compile(launcher, *arguments).isa.kernels["k"].instructions]
+
+
+def accesses(name: str, instructions: list[str]) -> list[list[int]]:
+    """The offsets of the LDS instructions of this name, for each register that holds an address."""
+    offsets: dict[str, list[int]] = {}
+    for text in instructions:
+        if text.startswith(name):
+            operands = re.findall(r"v\d+|v\[[\d:]+\]", text)
+            address = operands[0] if "write" in name else operands[1]
+            found = re.search(r"offset:(\d+)", text)
+            offsets.setdefault(address, []).append(int(found[1]) if found else 0)
+    return [sorted(each) for each in offsets.values()]
+
+
+def exclusive_ors(instructions: list[str]) -> list[str]:
+    """Those that compute one; gfx950 has it in an instruction of three operands."""
+    return [text for text in instructions if re.match(r"v_xor_b32|v_bitop3_b32", text)]
+
+
 # A tile of halves, 128 x 64, in granules of 16 bytes: written as a copy from global memory is, read as operands of
 # MFMA 16x16 are, by four waves.
 COPY = cell("""
@@ -152,14 +176,103 @@ def test_a_swizzled_copy_costs_one_exclusive_or_for_each_pattern(chip: str) -> N
     A, B = np.arange(8192, dtype=np.float16).reshape(128, 64), np.zeros((128, 64), np.float16)
     COPY(A, B, Swizzle(3, 3, 3))
     assert (A == B).all()
-    instructions = [str(i) for i in flyc.compile(COPY, A, B, Swizzle(3, 3, 3)).isa.kernels["k"].instructions]
-    written = [re.match(r"ds_write_b128 (v\d+), v\[\d+:\d+\](?: offset:(\d+))?", i) for i in instructions]
-    read = [re.match(r"ds_read_b128 v\[\d+:\d+\], (v\d+)(?: offset:(\d+))?", i) for i in instructions]
-    # Rows 32 apart are beyond what the swizzle reads: one address, and offsets of 32 rows of 128 bytes.
-    assert [int(m[2] or 0) for m in written if m] == [0, 4096, 8192, 12288]
-    assert len({m[1] for m in written if m}) == 1
-    # The second half of K is in the bits that it changes: two addresses; rows 16 apart are an offset.
-    assert sorted(int(m[2] or 0) for m in read if m) == [0, 0, 2048, 2048]
-    assert len({m[1] for m in read if m}) == 2
-    # One to write, one to read, and one of a constant for the other half; gfx950 has them with two operands more.
-    assert len([i for i in instructions if re.match(r"v_xor_b32|v_bitop3_b32", i)]) == 3
+    instructions = instructions_of(COPY, A, B, Swizzle(3, 3, 3))
+    # Rows 32 apart are beyond what the swizzle reads: one address, and offsets of 32 rows of 128 bytes. The second half
+    # of K is in the bits that it changes: two addresses; rows 16 apart are an offset.
+    assert accesses("ds_write_b128", instructions) == [[0, 4096, 8192, 12288]]
+    assert accesses("ds_read_b128", instructions) == [[0, 2048], [0, 2048]]
+    # One to write, one to read, and one of a constant for the other half.
+    assert len(exclusive_ors(instructions)) == 3
+
+
+ADDRESSES = cell("""
+    @flyc.kernel
+    def k(out: fx.Tensor, dtype: fx.Constexpr, swizzle: fx.Constexpr):
+        t = fx.thread_idx.x
+        lds = fx.SharedAllocator(1024).allocate(fx.Array[dtype, 512])
+        pointer = fx.apply_swizzle(lds.ptr, swizzle)
+        tile = fx.make_view(pointer + t // 32 * 256, fx.make_layout((32, 8), (8, 1)))
+        for j in fx.range_constexpr(8):
+            tile[t % 32, j] = t * 8 + j
+        gpu.barrier()
+        for j in fx.range_constexpr(8):
+            out[0, t * 8 + j] = lds.ptr[t * 8 + j].to(fx.Int32)
+            out[1, t * 8 + j] = fx.add_offset(pointer, t * 8)[j].to(fx.Int32)
+
+    @flyc.jit
+    def launch(out: fx.Tensor, dtype: fx.Constexpr, swizzle: fx.Constexpr):
+        k(out, dtype, swizzle).launch(grid=1, block=64)
+""")["launch"]
+
+
+@pytest.mark.parametrize(("dtype", "width"), [(fx.Int32, 4), (fx.Float16, 2), (fx.Uint64, 8)])
+def test_a_pointer_with_a_swizzle_of_its_addresses(dtype: type, width: int) -> None:
+    swizzle, out = Swizzle(2, 4, 3), np.zeros((2, 512), np.int32)
+    ADDRESSES(out, dtype, swizzle)
+    for i in range(512):
+        assert out[0, bit_by_bit(swizzle, i * width) // width] == i
+    assert out[1].tolist() == list(range(512))
+
+
+@pytest.mark.parametrize(("call", "message", "hint"), [
+    ("fx.apply_swizzle(first, fx.Swizzle(3, 4, 4))", r"'first' .* is not known to be a multiple of 2048 bytes",
+     r"fx\.SharedAllocator\(2048\)"),
+    ("fx.apply_swizzle(first, fx.Swizzle(2, 1, 2))", r"would part those of one Float32 that 'first' points to",
+     "use a base of 2 or more"),
+    ("fx.apply_swizzle(A, fx.Swizzle(3, 4, 3))", r"apply_swizzle\(Tensor, Swizzle\)", "give a pointer and a swizzle"),
+    ("fx.make_view(fx.apply_swizzle(first, fx.Swizzle(3, 4, 3)), "
+     "fx.make_composed_layout(fx.Swizzle(1, 1, 1), fx.make_layout(8)))",
+     r"a pointer with the swizzle S<3,2,3> and S<1,1,1>", "give a plain layout"),
+])  # fmt: skip
+def test_a_swizzle_of_addresses_that_are_not_known(call: str, message: str, hint: str) -> None:
+    body = f"lds = fx.SharedAllocator(1024).allocate(fx.Array[fx.Float32, 512])\nfirst = lds.ptr\n{call}"
+    with pytest.raises(TraceError, match=message) as refusal:
+        kernel_of(body)["launch"](np.zeros(64, np.float32))
+    assert re.search(hint, refusal.value.hint or "")
+
+
+# The copies of a GEMM of one tile of A, with the layouts of its tiled copies and MMA.
+TILED = cell("""
+    @flyc.kernel
+    def k(A: fx.Tensor, B: fx.Tensor, swizzle: fx.Constexpr):
+        t = fx.thread_idx.x
+        lds = fx.SharedAllocator().allocate(fx.Array[fx.Float16, 2 * 128 * 64])
+        stages = lds.view(fx.make_composed_layout(swizzle, fx.make_layout((128, 64, 2), (64, 1, 8192))))
+        atom = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float16)
+        bring = fx.make_tiled_copy(atom, fx.make_layout(((8, 32), (1, 8)), ((256, 1), (1, 32))), fx.make_tile(32, 64))
+        bring = bring.get_slice(t)
+        given, brought = bring.partition_S(A), bring.partition_D(stages)
+        note(brought.spec.layout)
+        f = fx.make_fragment_like(fx.slice(brought, (None, None, None, 1)))
+        note(f.spec.layout)
+        fx.copy(atom, given, f)
+        fx.copy(atom, f, fx.slice(brought, (None, None, None, 1)))
+        gpu.barrier()
+        along_k = fx.make_layout((4, 4, 2), (1, 8, 4))
+        mma = fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16)),
+                                fx.make_layout((1, 4, 1), (0, 1, 0)), fx.make_tile(None, None, along_k))
+        tile = fx.slice(stages, (None, None, 1))
+        take = fx.make_tiled_copy_A(atom, mma).get_slice(t)
+        r = mma.get_slice(t).make_fragment_A(tile)
+        fx.copy(atom, take.partition_S(tile), take.retile(r))
+        fx.copy(atom, take.retile(r), take.partition_S(B))
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, swizzle: fx.Constexpr):
+        k(A, B, swizzle).launch(grid=1, block=256)
+""")  # fmt: skip
+
+
+def test_tiled_copies_through_a_swizzle(chip: str) -> None:
+    """Layouts as the published wheel prints them, and no more exclusive-ors than there are patterns."""
+    A, B = np.arange(8192, dtype=np.float16).reshape(128, 64), np.zeros((128, 64), np.float16)
+    seen: list[str] = []
+    TILED["note"] = lambda layout: seen.append(str(layout))
+    TILED["launch"](A, B, Swizzle(3, 3, 3))
+    assert (A == B).all()
+    assert seen[0].startswith("S<3,3,3> o ") and seen[0].endswith(" o ((8,1),4,1,2):((1,0),2048,0,8192)")
+    assert seen[1] == "((8,1),4,1):((1,0),8,0)"
+    instructions = instructions_of(TILED["launch"], A, B, Swizzle(3, 3, 3))
+    assert accesses("ds_write_b128", instructions) == [[16384, 20480, 24576, 28672]]
+    assert accesses("ds_read_b128", instructions) == [list(range(16384, 32768, 2048))] * 2
+    assert len(exclusive_ors(instructions)) == 3

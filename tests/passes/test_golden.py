@@ -71,6 +71,23 @@ r = fx.make_rmem_tensor((8, 2), fx.Float32)
 r.fill(A[t])
 fx.copy(fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float32), r, part)
 """
+# The values of A are 2 apart, so its product takes vectors at once; that of int8 has its pointers.
+GEMM = """
+t = fx.thread_idx.x
+atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))
+a, d = fx.make_rmem_tensor(fx.make_layout((4, 2), (2, 1)), fx.Float16), fx.make_rmem_tensor((4, 2, 1), fx.Float32)
+b = fx.make_rmem_tensor((4, 1), fx.Float16)
+a.fill(A[t])
+b.fill(1.0)
+d.fill(0.0)
+fx.gemm(atom, d, a, b, d)
+whole = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 32, fx.Int8))
+x, y = fx.make_rmem_tensor(8, fx.Int8), fx.make_rmem_tensor(4, fx.Int32)
+x.fill(3)
+y.fill(0)
+fx.gemm(whole, y, x, x, y)
+A[t] = d[0, 1, 0] + y[3]
+"""
 
 
 @fx.struct
@@ -110,6 +127,7 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "runtime": lambda: (RUNTIME, (np.zeros(1024, np.float32), 16, 64)),
     "math": lambda: body(MATH, F32),
     "math_afn": lambda: body("t = fx.thread_idx.x\nA[t] = fx.math.tanh(A[t], fastmath='afn')", F32),
+    "gemm": lambda: body(GEMM, np.zeros(64, np.float32)),
     "shared": lambda: body(SHARED, np.zeros(128, np.int32), Pair=Pair),
     "swizzled": lambda: body(SWIZZLED, np.zeros(64, np.float32)),
     "strided": lambda: body(STRIDED, np.zeros((16, 2, 8), np.float32)),

@@ -128,11 +128,44 @@ def test_copies_walk_atoms(shape: Any, stride: Any, tile: Any, bits: int) -> Non
 
 
 def test_offsets_beyond_32_bits_are_computed_in_64() -> None:
-    """A block has 64 threads here: coordinates to 63, so to 63 * 2**25 elements or 63 * 2**26."""
+    """A block has 64 threads here: coordinates to 63, so offsets to 63 * 2**26 bytes or 63 * 2**27."""
     body = kernel_of("A[fx.thread_idx.x, 0] = 1")["launch"]
-    for columns, kind in ((2**25, "i32"), (2**26, "i64")):
+    for columns, kind, other in ((2**26, "i32", "i64"), (2**27, "i64", "i32")):
         compiled = flyc.compile(body, np.empty((64, columns), np.uint8))
-        assert f"getelementptr i8, ptr addrspace(1) %0, {kind}" in compiled.llvm
+        assert f"mul {kind} " in compiled.llvm and f"mul {other} " not in compiled.llvm
+
+
+def test_tensors_walked_alike_share_one_offset() -> None:
+    """The base is the argument, the offset of a thread is computed once; a constant is a number in the instruction."""
+    body = """
+        t = fx.block_idx.x * 64 + fx.thread_idx.x
+        B[t, 0] = A[t, 3] + A[t, 5]
+    """
+    A, B = np.arange(512, dtype=np.float32).reshape(64, 8), np.zeros((64, 8), np.float32)
+    launch = kernel_of(body, "A: fx.Tensor, B: fx.Tensor")["launch"]
+    listing = [str(i) for i in flyc.compile(launch, A, B).isa.kernels["k"].instructions]
+    loads = [line for line in listing if line.startswith("global_")]
+    assert [line.split(" offset:")[-1] for line in loads[:2]] == ["12", "20"]
+    offsets = {line.split(", ")[1 if "load" in line else 0].removeprefix("global_store_dword ") for line in loads}
+    assert len(offsets) == 1 and not [line for line in listing if "addc" in line or "add_u64" in line]
+    launch(A, B)
+    assert np.array_equal(B[:, 0], A[:, 3] + A[:, 5])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+def test_offsets_that_go_back(dtype: Any) -> None:
+    """Moves forward and backward by numbers and by values that may be negative, in 32 and in 64 bits."""
+    A, B = np.arange(100, dtype=dtype), np.zeros(64, dtype)
+    kernel_of("""
+        t = fx.thread_idx.x
+        p = fx.get_iter(A) + 90
+        q = (p + (-80)) + t
+        r = (p + (5 - t)) + (-30)
+        u = fx.get_iter(A) + (fx.Int64(t) - 3) + 4
+        B[t] = q[0] + r[0] * 2 + u[-1] * 3
+    """, "A: fx.Tensor, B: fx.Tensor")["launch"](A, B)
+    t = np.arange(64)
+    assert np.array_equal(B, (A[t + 10] + A[65 - t] * 2 + A[t] * 3).astype(dtype))
 
 
 def test_fragments_hold_what_was_stored_last() -> None:

@@ -1,0 +1,129 @@
+"""Slices of tiled copies and MMAs: what exploring in a cell gives, and what a kernel is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import flylab.compiler as flyc
+import flylab.expr as fx
+from flylab.errors import FlylabError, LayoutError, TraceError
+from tests.samples import cell
+
+ATOM = fx.make_copy_atom(fx.UniversalCopy(128), fx.Float32)
+TILED = fx.make_tiled_copy_tv(ATOM, fx.make_layout((8, 16), (16, 1)), fx.make_layout((1, 4), (1, 1)))
+MMA = fx.make_tiled_mma(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), fx.make_layout((2, 1, 1), (1, 0, 0)))
+
+
+def refused(body: str, block: Any = 128, shape: tuple[int, ...] = (16, 128), parameters: str = "") -> FlylabError:
+    """The error of a kernel of this body over A, whose first line is line 3, with TILED and MMA."""
+    inner = "\n".join("    " + line for line in body.strip().splitlines())
+    more = f", {parameters}" if parameters else ""
+    names = cell(f"@flyc.kernel\ndef k(A: fx.Tensor{more}):\n{inner}\n\n@flyc.jit\ndef launch(A: fx.Tensor{more}):\n"
+                 f"    k(A{', n' if more else ''}).launch(grid=1, block={block})\n".replace("TILED.", "tiled."))
+    names.update(tiled=TILED, MMA=MMA)
+    with pytest.raises(FlylabError) as caught:
+        flyc.compile(names["launch"], np.zeros(shape, np.float32), *([64] if more else []))
+    assert caught.value.hint and caught.value.where is not None and caught.value.where.file == names["FILE"]
+    return caught.value
+
+
+def test_exploring_without_a_kernel() -> None:
+    thread = TILED.get_slice(17)
+    assert str(thread.partition_S(fx.make_layout((16, 128), (128, 1)))) == "((4,1),2,2):((1,0),1024,64)"
+    coordinates = thread.partition_D(fx.make_view((0, 0), fx.make_identity_layout((16, 128))))
+    assert coordinates(0) == (1, 4) and coordinates(3, 1, 1) == (9, 71)
+    assert str(thread.retile(fx.make_layout(((4, 1), 2, 2)))) == "((4,1),2,2):((1,0),4,8)"
+    assert thread.tile_mn == (8, 64) and thread.thr_idx == 17 and thread.num_threads == 128
+    assert MMA.thr_slice(65).partition_C(fx.make_view((0, 0), fx.make_identity_layout((32, 16))))(0) == (16, 1)
+    assert fx.tiled_mma_partition_shape(fx.MmaOperand.B, MMA, (32, 16)) == (1, 2, 4)
+
+
+def test_the_function_forms_are_the_methods() -> None:
+    layout = fx.make_layout((32, 128), (128, 1))
+    thread, matrix = TILED.get_slice(9), MMA.get_slice(70)
+    assert fx.tiled_copy_partition_src(TILED, layout, 9) == thread.partition_S(layout)
+    assert fx.tiled_copy_partition_dst(TILED, layout, 9) == thread.partition_D(layout)
+    assert fx.tiled_copy_retile(TILED, fx.make_layout((4, 4, 2))) == thread.retile(fx.make_layout((4, 4, 2)))
+    for operand in "ABC":
+        assert fx.tiled_mma_partition(operand, MMA, layout, 70) == getattr(matrix, f"partition_{operand}")(layout)
+
+
+def test_a_block_that_lacks_threads() -> None:
+    """The wheel compiles it, and half of the tile is not copied."""
+    error = refused("first = A\nthread = TILED.get_slice(fx.thread_idx.x)\npart = thread.partition_S(first)", block=64)
+    assert "'tiled' is made for 128 threads" in error.message and "has 64" in error.message
+    assert "nobody does the part of thread 64" in error.message and error.where.line == 4  # type: ignore[union-attr]
+    assert "block=128" in (error.hint or "")
+    error = refused("MMA.get_slice(fx.thread_idx.x).partition_A(A)", block=64)
+    assert "'MMA' is made for 128 threads" in error.message
+
+
+@pytest.mark.parametrize("body", (
+    "for half in fx.range_constexpr(2):\n    tiled.get_slice(fx.thread_idx.x + 64 * half).partition_S(A)",
+    "fx.make_fragment_like(tiled.get_slice(0).partition_S(A))",
+    "tiled.get_slice(fx.thread_idx.x).partition_S(fx.make_layout((16, 128)))",
+    "tiled.get_slice(fx.thread_idx.x).retile(fx.make_rmem_tensor((4, 1, 1), fx.Float32))",
+))
+def test_all_threads_may_be_taken_in_parts(body: str) -> None:
+    """And what touches no memory is not counted."""
+    inner = "\n".join("    " + line for line in body.splitlines())
+    names = cell(f"@flyc.kernel\ndef k(A: fx.Tensor):\n{inner}\n\n@flyc.jit\ndef launch(A: fx.Tensor):\n"
+                 "    k(A).launch(grid=1, block=64)\n")
+    names["tiled"] = TILED
+    flyc.compile(names["launch"], np.zeros((16, 128), np.float32))
+
+
+@pytest.mark.parametrize(("body", "block", "message"), (
+    ("tid = fx.thread_idx.x\nTILED.get_slice(tid).partition_S(A)", 256,
+     r"get_slice\('tid'\) of 'tiled', which has the threads 0 to 127: the number can be 255"),
+    ("tid = fx.thread_idx.x - 1\nTILED.get_slice(tid)", 128, "the number can be -1"),
+    ("TILED.get_slice(128)", 128, r"get_slice\(128\) of 'tiled', which has the threads 0 to 127"),
+    ("TILED.get_slice(-1)", 128, r"get_slice\(-1\) of 'tiled'"),
+    ("MMA.get_slice(-1)", 128, r"get_slice\(-1\) of 'MMA'"),
+    ("TILED.get_slice(fx.thread_idx)", 128, r"get_slice\(fx.thread_idx\) of 'tiled'"),
+    ("TILED.get_slice(1.0)", 128, r"get_slice\(1.0\) of 'tiled'"),
+    ("x = fx.Float32(1)\nTILED.get_slice(x)", 128, "get_slice of 'tiled' with .*, a Float32"),
+    ("TILED.get_slice(None)", 128, r"get_slice\(None\)"),
+    ("TILED.get_slice((1, 2))", 128, r"get_slice\(\(1, 2\)\)"),
+))
+def test_threads_that_are_none(body: str, block: int, message: str) -> None:
+    assert re.search(message, refused(body, block).message), refused(body, block).message
+
+
+@pytest.mark.parametrize(("body", "message"), (
+    ("part = fx.slice(A, (0, None))\nTILED.get_slice(0).partition_S(part)",
+     "tiled_copy_partition_src of 'part' 128:1: the tile (8,64) has 2 modes, but the layout 128:1 has 1"),
+    ("part = fx.slice(A, (0, None))\nMMA.get_slice(0).partition_B(part)",
+     "tiled_mma_partition of 'part' 128:1: B of a tiled MMA has the modes N and K, and 128:1 has 1"),
+    ("TILED.get_slice(0).partition_S(fx.get_iter(A))", "a Pointer"),
+    ("fx.make_fragment_like(A.layout)", "a layout has no number format"),
+    ("MMA.make_fragment_A(A, stages=0)", "stages=0"),
+    ("MMA.make_fragment_A(fx.get_iter(A))", "a Pointer"),
+    ("fx.make_tiled_copy_A(MMA.mma_atom, MMA)", "make_tiled_copy of"),
+    ("fx.make_tiled_copy_A(tiled.atom, MMA.mma_atom)", "make_tiled_copy_A of"),
+    ("fx.make_tiled_mma(tiled.atom, fx.make_layout((1, 1, 1)))", "make_tiled_mma of"),
+    ("fx.ThrCopy(MMA, 0)", "ThrCopy of 'MMA', a TiledMma"),
+    ("part = tiled.get_slice(fx.thread_idx.x).partition_S(A)\n"
+     "fx.copy(tiled.atom, part, fx.make_fragment_like(part, fx.Float16))", "holds Float16, the atom copies Float32"),
+))
+def test_what_they_are_given(body: str, message: str) -> None:
+    assert message in refused(body).message
+
+
+def test_a_runtime_extent() -> None:
+    """A tensor whose height is known on the device is partitioned; its fragment would need it."""
+    body = ("whole = fx.make_view(fx.get_iter(A), fx.make_layout((n, 128), (128, 1)))\n"
+            "part = tiled.get_slice(fx.thread_idx.x).partition_S(whole)\nfx.make_fragment_like(part)")
+    error = refused(body, parameters="n: fx.Int32")
+    assert "a fragment like 'part' ((4,1),?" in error.message and "known while tracing" in error.message
+
+
+def test_a_device_thread_outside_of_a_kernel() -> None:
+    with pytest.raises(TraceError, match="only has a meaning inside"):
+        TILED.get_slice(fx.thread_idx.x)
+    with pytest.raises(LayoutError, match="does not number its atoms"):
+        fx.make_tiled_mma(MMA.mma_atom, (2, 1, 1))
