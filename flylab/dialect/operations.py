@@ -141,6 +141,8 @@ OPERATIONS = {
                   "copy a view, atom by atom, each from a pointer moved by its own offset"),
         Operation("scatter", ("base", "offsets", "source", "pred*"), (), ("atom",), "writes", "the mirror of gather"),
         Operation("copy_atom_call", ("source", "target", "pred*"), (), ("atom",), "writes", "copy one atom"),
+        Operation("add_soffset", ("iterator", "offset"), ("moved",),
+                  meaning="move a pointer into a buffer, in elements, by what is the same in a wave: not in registers"),
         Operation("first_lane", ("iterator",), ("uniform",), meaning="the pointer that the wave's first lane has"),
         Operation("copy_atom_load", ("source",), ("value",), ("atom",), effect="reads", meaning="the load of one atom"),
         Operation(

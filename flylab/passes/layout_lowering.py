@@ -60,7 +60,9 @@ class _Lowering:
         self.leaves: dict[Any, list[Any]] = {}
 
     def moved(self, builder: Builder, pointer: Any, offset: Any) -> Any:
-        """A pointer moved by a number of elements, known or of the device."""
+        """A pointer moved by a number of elements, known or of the device; what is known beside a swizzle after it."""
+        if isinstance(offset, DeviceInt) and (apart := offset.apart())[0].is_swizzle and apart[1]:
+            return self.moved(builder, self.moved(builder, pointer, apart[0]), apart[1])
         if type(offset) is int:
             if offset == 0:
                 return pointer
