@@ -9,13 +9,13 @@ from flylab.atoms import SCALED, STATE, UNIVERSAL, GemmTraversalOrder, MmaAtom, 
 from flylab.atoms.mma import covers
 from flylab.atoms.traversal import steps
 from flylab.errors import TraceError
+from flylab.expr.atom_state import atom_set_value
 from flylab.expr.emit import fly
 from flylab.expr.fragments import Fragment, multiplied
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, numeric_class
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
-from flylab.expr.words import word
 from flylab.layout import Layout
 from flylab.layout.int_tuple import has_runtime
 from flylab.targets import Target
@@ -45,22 +45,6 @@ def make_mma_atom(mma_op_type: MmaOp) -> MmaAtom:
         raise TraceError(f"make_mma_atom({mma_op_type!r}): not an MMA operation",
                          hint="give fx.rocdl.MFMA(m, n, k, format) or fx.UniversalFMA(format)")
     return MmaAtom(mma_op_type)
-
-
-def atom_set_value(atom: MmaAtom, field: str, value: Any) -> MmaAtom:
-    """The atom with a part of its state set: `scale_a` and `scale_b` of a scaled one, `index` of a sparse one.
-
-    A value is an integer of 32 bits in each thread: four scales (E8M0), of which the operation's opsel picks one.
-    Raises `TraceError` for a field that the atom does not have, and for a value that is no integer of 32 bits.
-    """
-    if not isinstance(atom, MmaAtom):
-        raise TraceError(f"atom_set_value({name_of(atom, repr(atom))}, ...): not an atom with a state",
-                         hint="make one: fx.make_mma_atom(fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, format))")
-    fields = STATE[atom.op.family]
-    if field not in fields:
-        raise TraceError(f"atom_set_value: {atom.op} has no {field!r}",
-                         hint=f"it has {' and '.join(fields)}" if fields else "it has no state")
-    return MmaAtom(atom.op, {**atom.state, field: word("atom_set_value", field, value)})
 
 
 def mma_atom_call(mma_atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **state: Any) -> None:

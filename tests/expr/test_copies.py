@@ -162,6 +162,32 @@ def test_1000_elements_for_256_threads_of_4(chip: str) -> None:
     assert caught.value.where is not None and caught.value.where.line == FIRST_LINE + 3
 
 
+SOFFSET = """
+buffers = [fx.rocdl.make_buffer_tensor(T) for T in (A, B)]
+r = fx.make_rmem_tensor(4, fx.Float32)
+step = fx.rocdl.readfirstlane(fx.T.i32, C[0])
+load = fx.atom_set_value(atom(fx.rocdl.BufferCopy128b(), fx.Float32), "soffset", 128)
+fx.copy(load, per(buffers[0], 4, i), r, soffset=step)
+fx.copy(load, r, per(buffers[1], 4, i))
+fx.copy(atom(fx.rocdl.BufferAtomicAdd(fx.Float32), fx.Float32), fx.logical_divide(r, fx.make_layout(1, 1)), parts(per(
+        buffers[1], 4, i), 1), soffset=step)
+"""
+
+
+@chips
+def test_an_offset_of_the_whole_wave(chip: str) -> None:
+    """It counts elements, and stands in the instruction; what lies outside then is outside of the buffer."""
+    given, got = np.arange(512, dtype=np.float32), np.zeros(512, np.float32)
+    instructions = run(SOFFSET, given, got, np.array([300], np.int32), chip=chip)
+    moved = np.where(np.arange(256) + 300 < 512, np.resize(np.roll(given, -300), 256), 0)
+    wanted = np.zeros(812)
+    wanted[128:384] = moved
+    wanted[300:556] += moved
+    np.testing.assert_array_equal(got, wanted[:512])
+    loads = [text for text in instructions if text.startswith("buffer_load_dwordx4")]
+    assert len(loads) == 1 and " s" in loads[0].split("]")[-1], loads
+
+
 @chips
 def test_gather_and_scatter(chip: str) -> None:
     rng = np.random.default_rng(1)
@@ -217,7 +243,11 @@ REFUSED: list[tuple[str, str, str]] = [
      "fx.Boolean"),
     ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f, pred=1.5)", "no Boolean in registers",
      "fx.Boolean"),
-    ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f, imm_offset=4)", "no such state", "pred="),
+    ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f, imm_offset=4)", "has no 'imm_offset'",
+     "it has no state"),
+    ("fx.copy(atom(fx.rocdl.BufferCopy(128), fx.Float32), per(A, 8, i), f, imm_offset=4)", "has no 'imm_offset'",
+     "it has soffset"),
+    ("fx.atom_set_value(atom(fx.rocdl.BufferCopy(128), fx.Float32), 'soffset', 1.5)", "the soffset is", "fx.Int32"),
     ("fx.copy(fx.UniversalCopy(128), per(A, 8, i), f)", "not a copy atom", "fx.make_copy_atom"),
     ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), A[0], f)", "not a tensor", "a slice of one"),
     ("fx.copy_atom_call(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f)", "has 8 elements, the atom moves 4",

@@ -1,0 +1,32 @@
+"""The state of atoms: what an instruction takes beside its data, and a kernel sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from flylab.atoms import STATE, CopyAtom, MmaAtom
+from flylab.errors import TraceError
+from flylab.expr.location import name_of
+from flylab.expr.words import word
+
+Atom = TypeVar("Atom", MmaAtom, CopyAtom)
+
+
+def atom_set_value(atom: Atom, field: str, value: Any) -> Atom:
+    """The atom with a part of its state set. A value is an integer of 32 bits.
+
+    A scaled MMA atom has `scale_a` and `scale_b` (in each thread four scales, E8M0, of which the operation's opsel
+    picks one), a sparse one `index`. A copy of a buffer has `soffset`: elements that every thread's place is moved by,
+    the same in all threads of a wave; it costs no instruction.
+
+    Raises `TraceError` for a field that the atom does not have, and for a value that is no integer of 32 bits.
+    """
+    if not isinstance(atom, (MmaAtom, CopyAtom)):
+        raise TraceError(f"atom_set_value({name_of(atom, repr(atom))}, ...): not an atom with a state",
+                         hint="make one: fx.make_mma_atom(fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, format))")
+    fields = atom.op.state if isinstance(atom, CopyAtom) else STATE[atom.op.family]
+    if field not in fields:
+        raise TraceError(f"atom_set_value: {atom.op} has no {field!r}",
+                         hint=f"it has {' and '.join(fields)}" if fields else "it has no state")
+    return replace(atom, state={**atom.state, field: word("atom_set_value", field, value)})
