@@ -10,10 +10,8 @@ from flylab.errors import NotSupportedError, TraceError
 
 PLANNED = frozenset(
     """
-    get_buffer_rsrc IntTuple make_buffer_ptr
-    raw_ptr_buffer_load Tile BaseBackend CompiledFunction GPUTarget
-    JitArgumentRegistry compile_backend_name from_c_void_p from_dlpack from_torch_tensor get_backend
-    register_backend is_specializable_struct_type
+    IntTuple Tile BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile_backend_name from_c_void_p
+    from_dlpack from_torch_tensor get_backend register_backend is_specializable_struct_type
     """.split()
 )
 

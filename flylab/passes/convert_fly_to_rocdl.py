@@ -110,7 +110,9 @@ def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    op.results[0].replace_all_uses_with(conversion.address[op.operands[0]])
+    address = conversion.address[op.operands[0]]
+    # Of a buffer, its descriptor.
+    op.results[0].replace_all_uses_with(address[0] if isinstance(address, tuple) else address)
 
 
 def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
