@@ -25,6 +25,7 @@ from flylab.expr.span import LEAST, MOST, Span
 from flylab.expr.storage import Peeked, Storage
 from flylab.expr.struct_layout import name_of_kind
 from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.tiled import ThrCopy, ThrMma
 from flylab.expr.vector import Vector
 from flylab.expr.views import (
     composed_get_inner,
@@ -129,6 +130,9 @@ def _apart(value: Any) -> Leaf | Tree:
         return _tensor(value)
     if isinstance(value, (Storage, Peeked)):
         return _place(value)
+    if isinstance(value, (ThrCopy, ThrMma)):
+        return Tree((kind, value.tiled), (".thr_idx",), (Leaf(value.thr_idx),), lambda v: kind(value.tiled, v[0]),
+                    f"a {kind.__name__} of {value.tiled}")
     if _is_composed(value):
         return _composed(value)
     if isinstance(value, LayoutValue) or (kind is Layout and not has_basis(value.stride)):
