@@ -80,6 +80,37 @@ def test_a_swizzle_on_one_side_alone_moves_the_numbers(sides: tuple[bool, bool])
         assert found.ravel().tolist() == wanted != A.ravel().tolist()
 
 
+TURNS = cell("""
+    @flyc.kernel
+    def k(A: fx.Tensor, B: fx.Tensor, n: fx.Int32, first: fx.Int32):
+        t = fx.thread_idx.x
+        lds = fx.SharedAllocator().allocate(fx.Array[fx.Float16, 2 * 8 * 64])
+        rows = fx.make_composed_layout(fx.Swizzle(3, 3, 3), fx.make_layout((8, 64), (64, 1)))
+        one, other = fx.make_view(lds.ptr, rows), fx.make_view(lds.ptr + 512, rows)
+        atom = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float16)
+        for i in range(n):
+            f = fx.make_rmem_tensor(8, fx.Float16)
+            fx.copy(atom, fx.slice(fx.zipped_divide(A, (1, 8)), ((0, None), (i * 8 + t // 8, t % 8))), f)
+            fx.copy(atom, f, fx.slice(fx.zipped_divide(one, (1, 8)), ((0, None), (t // 8, t % 8))))
+            gpu.barrier()
+            # A row of which nothing is known: its offset would need 64 bits, and in LDS has 32.
+            place = ((0, None), (first - t // 8, t % 8))
+            fx.copy(atom, fx.slice(fx.zipped_divide(one, (1, 8)), place), f)
+            fx.slice(fx.zipped_divide(B, (1, 8)), ((0, None), (i * 8 + t // 8, t % 8))).store(f.load())
+            one, other = other, one
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32, first: fx.Int32):
+        k(A, B, n, first).launch(grid=1, block=64)
+""")["launch"]
+
+
+def test_swizzled_buffers_that_change_places() -> None:
+    A, B = np.arange(2048, dtype=np.float16).reshape(32, 64), np.zeros((32, 64), np.float16)
+    TURNS(A, B, 4, 7)
+    assert (B.reshape(4, 8, 64) == A.reshape(4, 8, 64)[:, ::-1]).all()
+
+
 RECAST = cell("""
     @flyc.kernel
     def k(A: fx.Tensor, out: fx.Tensor, swizzle: fx.Constexpr, shape: fx.Constexpr, wide: fx.Constexpr):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.errors import TraceError
+from flylab.errors import LayoutError, TraceError
 from flylab.expr.algebra import traced
 from flylab.expr.emit import fly, intrinsic, mlir_type, op
 from flylab.expr.location import name_of
@@ -18,7 +18,7 @@ from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
 from flylab.expr.views import buffer_pointer, get_iter, make_view
-from flylab.layout import cosize, get_leaves
+from flylab.layout import ComposedLayout, cosize, get_leaves
 
 MAX_RECORDS = 2**32 - 16
 """The most bytes that a descriptor is given here; its field holds 15 more.
@@ -44,7 +44,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
             hint="give an fx.Tensor parameter or a view of one",
         )
     layout = tensor.spec.facts()
-    if min([stride if isinstance(stride, int) else stride.low for stride in get_leaves(layout.stride)]) < 0:
+    if min([step if isinstance(step, int) else step.low for step in _steps(layout)]) < 0:
         raise TraceError(
             f"make_buffer_tensor: {name_of(tensor, 'the tensor')} {layout} has a negative stride, or one that may be, "
             "and a buffer reaches forward from its first element only",
@@ -52,13 +52,15 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
         )
     if num_records_bytes is not None:
         records = _records("make_buffer_tensor", num_records_bytes)
-    elif tensor.spec.is_runtime:
+    elif max_size and isinstance(layout, ComposedLayout):
+        records = MAX_RECORDS
+    elif tensor.spec.is_runtime and not isinstance(layout, ComposedLayout):
         records = MAX_RECORDS
         if not max_size:
             count = minimum(CLASSES["Int64"](_cosize(tensor)), MAX_RECORDS)
             records = minimum(ceildiv(count * tensor.spec.dtype.bits, 8), MAX_RECORDS)
     else:
-        covered = -(-cosize(layout) * tensor.spec.dtype.bits // 8)
+        covered = -(-_reached(tensor, layout) * tensor.spec.dtype.bits // 8)
         if covered > MAX_RECORDS:
             raise TraceError(
                 f"make_buffer_tensor: {name_of(tensor, 'the tensor')} spans {covered} bytes, a buffer "
@@ -69,6 +71,26 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
         records = MAX_RECORDS if max_size else covered
     buffer: Tensor = make_view(buffer_pointer(get_iter(tensor), records), tensor.layout)
     return buffer
+
+
+def _steps(layout: Any) -> list[Any]:
+    """The strides of a layout, and the offset of a composed one: where it goes from its pointer."""
+    if isinstance(layout, ComposedLayout):
+        return [layout.offset, *get_leaves(layout.inner.stride)]
+    return list(get_leaves(layout.stride))
+
+
+def _reached(tensor: Tensor, layout: Any) -> int:
+    """How many elements from its pointer on a tensor covers, also through a swizzle."""
+    try:
+        return cosize(layout)
+    except LayoutError:
+        raise TraceError(
+            f"make_buffer_tensor: how far {name_of(tensor, 'the tensor')} {layout} reaches through its swizzle is not "
+            "known while tracing, or would have to be listed",
+            hint="make the buffer of the whole tensor, and see that through the swizzle: "
+            "fx.make_view(fx.get_iter(buffer), layout)",
+        ) from None
 
 
 def make_buffer_ptr(ptr: Pointer, num_records_bytes: Any = None) -> Pointer:
