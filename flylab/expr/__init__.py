@@ -130,7 +130,7 @@ from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
 from flylab.expr.shared import SharedAllocator, get_dyn_shared
-from flylab.expr.static_values import IntTupleType, LayoutType, SwizzleType, TileType, static
+from flylab.expr.static_values import ComposedLayoutType, IntTupleType, LayoutType, SwizzleType, TileType, static
 from flylab.expr.struct import (
     Align,
     Arena,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flylab.kernels.gemm.preshuffle import preshuffle_gemm
 
 import flylab
 import flylab.compiler as flyc
@@ -306,4 +307,14 @@ def test_tiled_copies_through_a_swizzle(chip: str) -> None:
     instructions = instructions_of(TILED["launch"], A, B, Swizzle(3, 3, 3))
     assert accesses("ds_write_b128", instructions) == [[16384, 20480, 24576, 28672]]
     assert accesses("ds_read_b128", instructions) == [list(range(16384, 32768, 2048))] * 2
+    assert len(exclusive_ors(instructions)) == 3
+
+
+def test_a_whole_gemm_has_three_addresses_in_lds() -> None:
+    """A's tiles, in two buffers: one address to write, two to read (the halves of K), all else is offsets."""
+    m, n, k = 128, 128, 512
+    A, B, C = np.zeros((m, k), np.float16), np.zeros((n, k), np.float16), np.zeros((m, n), np.float16)
+    isa = flyc.compile(preshuffle_gemm, A, B, C, m, n, k).isa
+    instructions = [str(i) for i in isa.kernels["preshuffle_kernel"].instructions]
+    assert len(accesses("ds_write_b128", instructions)) == 1 and len(accesses("ds_read_b128", instructions)) == 2
     assert len(exclusive_ors(instructions)) == 3
