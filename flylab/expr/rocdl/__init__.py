@@ -147,6 +147,7 @@ __all__ = [
     *FUNCTIONS,
 ]
 globals().update(FUNCTIONS)
+globals().update(CALLS)  # mfma_f32_16x16x16f16 and so on
 
 
 def __getattr__(name: str) -> Any:
