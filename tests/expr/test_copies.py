@@ -228,6 +228,74 @@ B[i] = r[0]
     np.testing.assert_array_equal(got, np.where(np.arange(64) % 2, given[:64], 0))
 
 
+@chips
+def test_a_histogram_is_a_scatter_of_an_atomic_addition(chip: str) -> None:
+    given = np.random.default_rng(2).integers(0, 10, 256).astype(np.int32)
+    got = np.zeros(10, np.uint32)
+    body = """
+offsets = fx.make_rmem_tensor((1, 4), fx.Int32)
+p = fx.make_rmem_tensor((1, 4), fx.Boolean)
+for j in fx.range_constexpr(4):
+    offsets[0, j] = A[i * 4 + j]
+    p[0, j] = offsets[0, j] != 3
+one = fx.make_rmem_tensor(((1, 1), 4), fx.Uint32)
+one.fill(1)
+fx.scatter(atom(fx.UniversalAtomicAdd(fx.Uint32), fx.Uint32), one, fx.get_iter(B), offsets, pred=p)
+"""
+    run(body, given, got, chip=chip)
+    wanted = np.bincount(given, minlength=10)
+    wanted[3] = 0
+    np.testing.assert_array_equal(got, wanted)
+
+
+@chips
+def test_strides_and_places_that_only_the_device_knows(chip: str) -> None:
+    given, got = np.arange(1024, dtype=np.float16), np.zeros(1024, np.float16)
+    body = """
+step, shift = C[0], C[1]
+rows = fx.make_view(fx.get_iter(A) + shift, fx.make_layout((4, 32), (1, step)))
+out = fx.make_view(fx.get_iter(B), fx.make_layout((4, 64), (1, 4)))
+fx.copy(atom(fx.UniversalCopy(64), fx.Float16), fx.slice(rows, (None, i)), fx.slice(out, (None, i)), pred=i < 32)
+"""
+    run(body, given, got, np.array([17, 3], np.int32), chip=chip)
+    wanted = np.zeros(1024, np.float16)
+    wanted[:128] = given[3 + np.arange(32)[:, None] * 17 + np.arange(4)].reshape(-1)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@chips
+def test_a_tiled_copy_stands_for_its_atom(chip: str) -> None:
+    given, got = np.arange(1024, dtype=np.float32).reshape(16, 64), np.zeros((16, 64), np.float32)
+    body = """
+tiled = fx.make_tiled_copy_tv(atom(fx.UniversalCopy(128), fx.Float32), fx.make_layout((4, 16), (16, 1)),
+                              fx.make_layout((1, 4)))
+mine = tiled.get_slice(i)
+source, target = mine.partition_S(A), mine.partition_D(B)
+r = fx.make_fragment_like(source)
+fx.copy(tiled, source, r)
+fx.copy(mine, r, target)
+"""
+    run(body, given, got, chip=chip)
+    np.testing.assert_array_equal(got, given)
+
+
+@chips
+@pytest.mark.parametrize("row, wide", [(8, "ds_read_b128"), (12, "ds_read2_b64"), (40, "ds_read_b128")])
+def test_lds_is_read_as_wide_as_its_alignment_lets(chip: str, row: int, wide: str) -> None:
+    """Rows of `row` Float16: at multiples of 16 bytes one instruction of 128 bits, at multiples of 8 two of 64."""
+    given, got = np.arange(512, dtype=np.float16), np.zeros(512, np.float16)
+    body = f"""
+rows = fx.make_view(fx.get_iter(lds(fx.Float16, {64 * row})), fx.make_layout((8, 64), (1, {row})))
+wide = atom(fx.UniversalCopy(128), fx.Float16)
+fx.copy(wide, per(A, 8, i), fx.slice(rows, (None, i)))
+fx.barrier()
+fx.copy(wide, fx.slice(rows, (None, 63 - i)), per(B, 8, i))
+"""
+    instructions = run(body, given, got, chip=chip)
+    np.testing.assert_array_equal(got.reshape(64, 8), given.reshape(64, 8)[::-1])
+    assert of(instructions, "ds_read") == [wide]
+
+
 REFUSED: list[tuple[str, str, str]] = [
     ("fx.copy(atom(fx.UniversalCopy(64), fx.BFloat16), per(A, 4, i), f, pred=p)",
      r"holds Float32, the atom copies BFloat16.*holds Float32.*does not have one flag for each atom call.*"

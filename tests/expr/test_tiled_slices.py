@@ -168,3 +168,26 @@ def test_the_operations_have_their_published_names() -> None:
     for name in ("tiled_copy_partition_src", "tiled_copy_partition_dst", "tiled_copy_retile"):
         assert f'"fly.{name}"' in stages["ir"] and name not in stages["fly-layout-lowering"]
     assert str(TILED) in stages["ir"]
+
+
+def test_fragments_of_what_is_known_only_in_part() -> None:
+    """Runtime strides count as the largest; coordinates have no order, so their fragment is compact."""
+    found = []
+    names = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, n: fx.Int32):
+            thread = tiled.get_slice(fx.thread_idx.x)
+            part = thread.partition_S(fx.make_view(fx.get_iter(A), fx.make_layout((16, 128), (n, 1))))
+            at = thread.partition_S(fx.make_view((0, 0), fx.make_identity_layout((16, 128))))
+            found.extend([fx.make_fragment_like(part), fx.make_fragment_like(at, fx.Boolean)])
+            found.append(MMA.get_slice(0).make_fragment_B(fx.make_layout((n, 128), (128, 1))))
+
+        @flyc.jit
+        def launch(A: fx.Tensor, n: fx.Int32):
+            k(A, n).launch(grid=1, block=128)
+    """)
+    names.update(tiled=TILED, MMA=MMA, found=found)
+    with pytest.raises(TraceError, match="registers need extents that are known"):
+        flyc.compile(names["launch"], np.zeros((16, 128), np.float32), 128)
+    assert [str(each.spec) for each in found] == ["f32, register, ((4,1),2,2):((1,0),8,4)",
+                                                  "i1, register, ((4,1),2,2):((1,0),4,8)"]
