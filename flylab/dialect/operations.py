@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+WHOLE_WAVES = "fly.whole_waves"
+"""The attribute of a kernel with matrix products: the number of the check that its waves go one way as a whole."""
+
 
 @dataclass(frozen=True)
 class Operation:

@@ -15,6 +15,7 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, numeric_class
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
+from flylab.expr.whole_waves import require_whole_waves
 from flylab.expr.words import word
 from flylab.layout import Layout
 from flylab.layout.int_tuple import has_runtime
@@ -61,6 +62,20 @@ def atom_set_value(atom: MmaAtom, field: str, value: Any) -> MmaAtom:
         raise TraceError(f"atom_set_value: {atom.op} has no {field!r}",
                          hint=f"it has {' and '.join(fields)}" if fields else "it has no state")
     return MmaAtom(atom.op, {**atom.state, field: word("atom_set_value", field, value)})
+
+
+def stated(atom: MmaAtom) -> dict[str, Any]:
+    """The whole state of an atom: a scale that is not set is 1, an index that is not set is None."""
+    missing = CLASSES["Int32"](ONE) if atom.op.family == SCALED else None
+    return {field: atom.state.get(field, missing) for field in STATE[atom.op.family]}
+
+
+def with_stated(atom: MmaAtom, state: dict[str, Any]) -> MmaAtom:
+    """The atom with a state as `stated` gives it."""
+    kept = {field: value for field, value in state.items() if value is not None}
+    if atom.op.family == SCALED and all(value.is_static and int(value) == ONE for value in kept.values()):
+        kept = {}
+    return MmaAtom(atom.op, kept)
 
 
 def mma_atom_call(mma_atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **state: Any) -> None:
@@ -119,7 +134,8 @@ def _checked(what: str, given: Any, state: dict[str, Any]) -> MmaAtom:
         raise TraceError(f"{what}({name_of(given, repr(given))}, ...): not an MMA atom",
                          hint="make one: fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))")
     _check_chip(what, atom, kernel.target)
-    _check_block(what, atom, kernel.block)
+    if atom.num_threads > 1:
+        require_whole_waves(what, str(atom.op))
     for field, value in state.items():
         atom = atom_set_value(atom, field, value)
     return atom
@@ -165,16 +181,6 @@ def _check_chip(what: str, atom: MmaAtom, target: Target) -> None:
         hint=f"the 8-bit floats of {target.arch} are {kinds}" if small and atom.op.family != SCALED else
         f"give an atom of {target.arch}, or compile for {atom.op.chips[0]}: flylab.use(\"{atom.op.chips[0]}\")",
     )
-
-
-def _check_block(what: str, atom: MmaAtom, block: tuple[int, int, int] | None) -> None:
-    """An instruction takes the registers of all lanes of a wave, also of those that the block does not have."""
-    threads = 1
-    for extent in block or ():
-        threads *= extent
-    if block and threads % atom.num_threads:
-        raise TraceError(f"{what}: {atom.op} is done by {atom.num_threads} threads, and the block has {threads}",
-                         hint=f"give the block a multiple of {atom.num_threads} threads")
 
 
 def _state_of(what: str, atom: MmaAtom) -> list[Any]:

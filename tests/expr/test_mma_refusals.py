@@ -83,7 +83,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
                                "fx.rocdl.mfma_f32_16x16x16f16(fx.T.vec(16, fx.T.f32), [v, v, w, 0, 0, 0])",
                                "gives vector<4xf32>, and its result type is vector<16xf32>", "T.vec(4, T.f32)"),
     "raw: cbsz": ("v = fx.Vector.filled(4, 1.0, fx.Float16)\nw = fx.Vector.filled(4, 0.0, fx.Float32)\n"
-                  "fx.rocdl.mfma_f32_16x16x16f16(None, [v, v, w, 1, 0, 0])", "a cbsz of 1", "0 to 0"),
+                  "fx.rocdl.mfma_f32_16x16x16f16(None, [v, v, w, 1, 0, 0])", "a cbsz of 1", "give 0"),
     "raw: a tensor": ("w = fx.Vector.filled(4, 0.0, fx.Float32)\n"
                       "fx.rocdl.mfma_f32_16x16x16f16(None, [a, w, w, 0, 0, 0])", "a is 'a', a Tensor", "vector<4xf16>"),
     "raw: neither chip's": ("fx.rocdl.mfma_f32_16x16x8bf16(None, [])", "no name 'mfma_f32_16x16x8bf16'",

@@ -14,12 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.atoms import CopyAtom, CopyOp, MmaAtom, MmaOp, TiledCopy, TiledMma
 from flylab.compiler.users import PLAIN, exact, is_users
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import BOOL, DTYPES, dtype_text
 from flylab.errors import TraceError
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.layout_value import LayoutValue
+from flylab.expr.mma import stated, with_stated
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
 from flylab.expr.span import LEAST, MOST, Span
 from flylab.expr.storage import Peeked, Storage
@@ -48,6 +50,9 @@ HEAP_TYPE = 1 << 9
 HEAP_TYPE = 1 << 9
 """The flag of a class that a `class` statement made."""
 
+
+STATIC = (Layout, ComposedLayout, CopyAtom, CopyOp, MmaOp, TiledCopy, TiledMma)
+"""Values that are one where they are equal. An MMA atom has a state beside, which can differ."""
 
 COMPOSED = "a composed layout"
 """The form of its tree, beside its outer part."""
@@ -145,6 +150,10 @@ def _apart(value: Any) -> Leaf | Tree:
         text = f"a dict with the keys {', '.join(map(repr, names))}"
         return Tree((kind, names), tuple(f"[{n!r}]" for n in names), parts,
                     lambda v: _filled_dict(value, dict(zip(names, v, strict=True))), text, value)
+    if isinstance(value, MmaAtom):
+        state = stated(value)
+        return Tree(value.op, tuple(f" (its {name})" for name in state), tuple(map(apart, state.values())),
+                    lambda v: with_stated(value, dict(zip(state, v, strict=True))), f"an {value}")
     if hasattr(kind, "with_leaves"):  # a struct
         return Tree(kind, tuple(f".{n}" for n in value.leaf_names()), tuple(map(apart, value.leaves())),
                     value.with_leaves, f"a {kind.__name__}")
@@ -271,7 +280,7 @@ def same(a: Any, b: Any) -> bool:
         given = [(f.__defaults__, *(f.__kwdefaults__ or {}).values()) for f in (a, b)]
         cells = [tuple(map(id, f.__closure__ or ())) for f in (a, b)]
         return a.__code__ is b.__code__ and cells[0] == cells[1] and same(*given)
-    return bool(a == b) if isinstance(a, (Layout, ComposedLayout)) else False
+    return bool(a == b) if isinstance(a, STATIC) else False
 
 
 def describe(value: Any) -> str:
