@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from flylab.atoms.atomics import SPACES, Atomic
 from flylab.dtypes import DTYPE_OF_TEXT, DType, dtype_text
@@ -94,6 +95,11 @@ class CopyOp:
     def row(self) -> Family:
         """The row of its family."""
         return FAMILIES[self.family]
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """The names of what it can be told besides: an offset of the whole wave, in elements, into a buffer."""
+        return ("soffset",) if "buffer" in self.row.sources + self.row.targets and self.family != UNIVERSAL_COPY else ()
 
     @property
     def to_lds(self) -> bool:
@@ -188,6 +194,8 @@ class CopyAtom:
 
     op: CopyOp
     dtype: DType
+    state: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What a kernel sets, by the names of `op.state`."""
 
     def __post_init__(self) -> None:
         op, dtype = self.op, self.dtype

@@ -9,8 +9,6 @@ from flylab.layout import (
     ComposedLayout,
     Layout,
     composition,
-    filter,
-    make_layout,
     product,
     rank,
     right_inverse,
@@ -19,7 +17,7 @@ from flylab.layout import (
     tile_text,
     zipped_divide,
 )
-from flylab.layout.construct import as_layout, shape_of
+from flylab.layout.construct import as_layout, joined, shape_of
 from flylab.layout.int_tuple import leaves
 
 Tile = Any
@@ -49,18 +47,45 @@ def check_tv(what: str, tv: Layout, extents: tuple[int, ...]) -> None:
     """
     as_layout(tv, what)
     whole = product(extents)
-    if len(tv) != 2 or not all([type(leaf) is int for leaf in (*leaves(tv.shape), *leaves(tv.stride))]):
+    modes = list(zip(leaves(tv.stride), leaves(tv.shape), strict=True))
+    if len(tv) != 2 or not all([type(stride) is type(extent) is int for stride, extent in modes]):
         raise LayoutError(f"{what} {tv} has {len(tv)} modes, and not (thread, value), both known",
                           hint="make it of threads and values: fx.make_layout_tv(thr_layout, val_layout)")
-    if size(filter(tv[1])) != size(tv[1]):
+    if any([step == 0 and count != 1 for count, step in zip(leaves(tv[1].shape), leaves(tv[1].stride), strict=True)]):
         raise LayoutError(f"{what} {tv}: a thread has an element more than once",
                           hint="only the thread mode may have strides of 0")
-    reached = size(right_inverse(tv))
-    if reached != whole or size(filter(tv)) != whole:
+    # Each element once: each step is what the smaller ones span.
+    span = 1
+    for stride, extent in sorted(modes):
+        if stride != 0 and extent != 1:
+            span = span * extent if stride == span else -1
+    if span != whole:
+        reached = size(right_inverse(tv))
         missing = f"element {reached} has no thread" if reached < whole else "some are held twice, or lie outside"
         raise LayoutError(f"{what} {tv} does not cover the {whole} elements of a tile "
                           f"({','.join(map(str, extents))}) once each: {missing}",
                           hint="use the tile and the layout that fx.make_layout_tv gives, which fit each other")
+
+
+def stays_inside(tv: Layout, extents: tuple[int, ...]) -> bool:
+    """Whether each mode of a thread-value layout goes along the modes of the tile, and none across an edge.
+
+    >>> stays_inside(Layout((4, 2), (1, 4)), (2, 4)), stays_inside(Layout((4, 3), (1, 4)), (3, 4))
+    (True, False)
+    """
+    for extent, stride in zip(leaves(tv.shape), leaves(tv.stride), strict=True):
+        for mode in extents[:-1]:
+            if extent == 1 or stride == 0:
+                break
+            if stride % mode == 0:
+                stride //= mode
+                continue
+            if (extent - 1) * stride < mode:
+                break
+            if extent * stride % mode or mode % stride:
+                return False
+            extent, stride = extent * stride // mode, 1
+    return True
 
 
 def threads_of(layout: Any, tile: Tile, tv: Layout) -> Any:
@@ -79,7 +104,7 @@ def threads_of(layout: Any, tile: Tile, tv: Layout) -> Any:
     tiles = zipped_divide(layout, tile)
     rest = tiles[1]
     split = isinstance(tile, tuple) and len(layout) > 1
-    return make_layout(composition(tiles[0], tv), *(rest if split else [rest]))
+    return joined([composition(tiles[0], tv), *(rest if split else [rest])])
 
 
 def of_thread(threads: Any, coord: Any) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from flylab.atoms.copy import CopyAtom
-from flylab.atoms.threads import Tile, check_tv, threads_of, tile_extents
+from flylab.atoms.threads import Tile, check_tv, stays_inside, threads_of, tile_extents
 from flylab.errors import LayoutError
 from flylab.layout import (
     ComposedLayout,
@@ -21,14 +21,13 @@ from flylab.layout import (
     coalesce,
     composition,
     make_identity_layout,
-    make_layout,
     parse,
     right_inverse,
     size,
     tile_text,
     zipped_divide,
 )
-from flylab.layout.construct import as_tile
+from flylab.layout.construct import as_tile, joined
 from flylab.layout.int_tuple import leaves
 
 
@@ -64,15 +63,17 @@ class TiledCopy:
 
     def _check_atoms(self) -> None:
         """Refuse where an atom's threads or values do not stay inside of the modes of the tile."""
-        for tv in dict.fromkeys((self.atom.layout_src_tv, self.atom.layout_dst_tv)):
-            try:
-                composition(make_identity_layout(self.extents), self._tiled(tv))
-            except LayoutError:
-                raise LayoutError(
-                    f"the values {self.layout_tv_tiled[1]} of a thread, taken {self.atom.num_values} at a time by "
-                    f"{self.atom}, cross the modes of the tile ({','.join(map(str, self.extents))})",
-                    hint="let an atom's values divide a mode of the value layout, or take a narrower atom",
-                ) from None
+        try:
+            sides = (self.layout_src_tv_tiled, self.layout_dst_tv_tiled)
+            whole = all([stays_inside(tv, self.extents) for tv in sides])
+        except LayoutError:
+            whole = False
+        if not whole:
+            raise LayoutError(
+                f"the values {self.layout_tv_tiled[1]} of a thread, taken {self.atom.num_values} at a time by "
+                f"{self.atom}, cross the modes of the tile ({','.join(map(str, self.extents))})",
+                hint="let an atom's values divide a mode of the value layout, or take a narrower atom",
+            )
 
     @property
     def num_threads(self) -> int:
@@ -97,15 +98,19 @@ class TiledCopy:
     @cached_property
     def layout_dst_tv_tiled(self) -> Layout:
         """(thread, (atom's value, atom)) -> element of the tile, on the destination side."""
+        if self.atom.layout_dst_tv == self.atom.layout_src_tv:
+            return self.layout_src_tv_tiled
         return self._tiled(self.atom.layout_dst_tv)
 
     def _tiled(self, side: Layout) -> Layout:
         """The thread-value layout with its first threads and values, an atom's, as one side of the atom has them."""
         reference = self.atom.layout_ref_tv
         atoms = zipped_divide(self.layout_tv_tiled, tuple([size(mode) for mode in reference]))
-        inside = composition(atoms[0], composition(right_inverse(reference), side))
-        pairs = [make_layout(one, other) for one, other in zip(inside, atoms[1], strict=True)]
-        return coalesce(make_layout(*pairs), (1, (1, 1)))  # type: ignore[no-any-return]
+        inside = atoms[0]
+        if side != reference:
+            inside = composition(inside, composition(right_inverse(reference), side))
+        pairs = [joined(pair) for pair in zip(inside, atoms[1], strict=True)]
+        return coalesce(joined(pairs), (1, (1, 1)))  # type: ignore[no-any-return]
 
     def threads_src(self, layout: Any) -> Any:
         """((thread, value), rest of each mode) of a source: the parts of all threads. See `threads_of`."""
@@ -132,7 +137,7 @@ class TiledCopy:
         blocks, values = self._fragment_order(layout)
         parts = zipped_divide(layout, blocks)
         order = zipped_divide(values, size(self.atom.layout_ref_tv[1]))
-        return make_layout(composition(parts[0], order), *list(parts[1])[1:])
+        return joined([composition(parts[0], order), *list(parts[1])[1:]])
 
     def _fragment_order(self, layout: Layout) -> tuple[tuple[int, ...], Layout]:
         """How much of each mode of a fragment one tile is, and a tile's values as places in that."""
@@ -140,7 +145,7 @@ class TiledCopy:
             raise LayoutError(
                 f"retile: the fragment {layout} has {len(layout)} modes, the tile {tile_text(self.tile_mn)} needs "
                 f"{1 + len(self.extents)}",
-                hint="give a fragment (value, rest of each mode of the tile), as make_fragment_A makes it",
+                hint="give all of a fragment, (value, rest of each mode of the tile), and slice what retile gives",
             )
         first = size(layout[0])
         if self.num_values % first:

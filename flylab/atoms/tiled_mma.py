@@ -23,14 +23,13 @@ from flylab.layout import (
     composition,
     idx2crd,
     logical_divide,
-    make_layout,
     parse,
     right_inverse,
     size,
     tile_text,
     zipped_divide,
 )
-from flylab.layout.construct import as_tile
+from flylab.layout.construct import as_tile, joined
 
 
 class MmaOperand(IntEnum):
@@ -135,7 +134,7 @@ class TiledMma:
         """(thread of the atom, M, N, K) -> thread."""
         threads = self.mma_atom.thr_layout
         atoms = [Layout(mode.shape, _scaled(mode.stride, size(threads))) for mode in self.atom_layout]
-        return make_layout(threads, *atoms)
+        return joined([threads, *atoms])
 
     @cached_property
     def tv_layout_A_tiled(self) -> Layout:
@@ -169,8 +168,8 @@ class TiledMma:
         by_mode = dict(zip(MODES[operand], thread[1], strict=True))
         counts = self.thr_layout_vmnk.shape[1:]
         atoms = [by_mode.get(mode) or Layout(counts[mode], _scaled(counts[mode], 0)) for mode in (M, N, K)]
-        whole = composition(make_layout(thread[0], *atoms), right_inverse(self.thr_layout_vmnk))
-        return make_layout(whole, make_layout(value, make_layout(*rest)))
+        whole = composition(joined([thread[0], *atoms]), right_inverse(self.thr_layout_vmnk))
+        return joined([whole, joined([value, joined(rest)])])
 
     def threads_of(self, operand: Any, layout: Any) -> Any:
         """(((thread of the atom, (atom along each mode)), value), rest of each mode) of a matrix: all threads' parts.
@@ -187,14 +186,15 @@ class TiledMma:
             raise LayoutError(f"{operand.name} of a tiled MMA has the modes {modes[0]} and {modes[1]}, and {layout} "
                               f"has {len(layout)}", hint="give a tensor of two modes: fx.make_view(pointer, layout)")
         one, other = MODES[operand]
-        permuted = logical_divide(layout, (self.permutation_mnk[one], self.permutation_mnk[other]))
+        order = self.permutation_mnk[one], self.permutation_mnk[other]
+        permuted = layout if order == (None, None) else logical_divide(layout, order)
         atoms = zipped_divide(permuted, self._atom_tile(operand))
         thread, value = composition(atoms[0], self._atom_tv(operand))
         rests = [zipped_divide(rest, size(self.atom_layout[mode]))
                  for rest, mode in zip(atoms[1], MODES[operand], strict=False)]
-        place = make_layout(thread, make_layout(rests[0][0], rests[1][0]))
+        place = joined([thread, joined([rests[0][0], rests[1][0]])])
         more = list(atoms[1])[2:]
-        return make_layout(make_layout(place, value), rests[0][1], rests[1][1], *more)
+        return joined([joined([place, value]), rests[0][1], rests[1][1], *more])
 
     def _atom_tv(self, operand: MmaOperand) -> Layout:
         atom = self.mma_atom

@@ -101,7 +101,10 @@ def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
             f"LLVM refuses the IR: {error}", hint="this is a fault of flylab: please report the kernel"
         ) from None
     module.triple = TRIPLE
-    builder = llvm.create_pass_builder(_machine(target, opt_level), llvm.PipelineTuningOptions(speed_level=opt_level))
+    machine = _machine(target, opt_level)
+    # MLIR gives none, and with LLVM's own every pointer has 64 bits: one into LDS has 32, a buffer's descriptor 128.
+    module.data_layout = str(machine.target_data)
+    builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=opt_level))
     builder.getModulePassManager().run(module, builder)
     found = str(module)
     kept = keep_zero_minus(found)

@@ -5,9 +5,12 @@ Attributes are strings. An operand named with a `*` is variadic.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from flylab.dialect.types import TYPE_NAMES, to_mlir
 
 WHOLE_WAVES = "fly.whole_waves"
 """The attribute of a kernel with matrix products: the number of the check that its waves go one way as a whole."""
@@ -141,6 +144,8 @@ OPERATIONS = {
                   "copy a view, atom by atom, each from a pointer moved by its own offset"),
         Operation("scatter", ("base", "offsets", "source", "pred*"), (), ("atom",), "writes", "the mirror of gather"),
         Operation("copy_atom_call", ("source", "target", "pred*"), (), ("atom",), "writes", "copy one atom"),
+        Operation("add_soffset", ("iterator", "offset"), ("moved",),
+                  meaning="move a pointer into a buffer, in elements, by what is the same in a wave: not in registers"),
         Operation("first_lane", ("iterator",), ("uniform",), meaning="the pointer that the wave's first lane has"),
         Operation("copy_atom_load", ("source",), ("value",), ("atom",), effect="reads", meaning="the load of one atom"),
         Operation(
@@ -156,8 +161,6 @@ OPERATIONS = {
 
 def irdl_text() -> str:
     """The IRDL declaration of the dialect, made from the rows and the type names."""
-    from flylab.dialect.types import TYPE_NAMES
-
     types = "\n".join(f"  irdl.type @{name} {{ %0 = irdl.any  irdl.parameters(spelling: %0) }}" for name in TYPE_NAMES)
     return f"irdl.dialect @fly {{\n{types}\n" + "\n".join(map(_irdl_operation, OPERATIONS.values())) + "\n}"
 
@@ -180,30 +183,35 @@ def _irdl_operation(row: Operation) -> str:
     return f"  irdl.operation @{row.name} {{ {'  '.join(body)} }}"
 
 
+@functools.cache
+def mlir_ir() -> Any:
+    """MLIR's module `ir`, which only a trace imports; by a name of its own, since an import in a function that runs
+    for each operation takes as long as making it."""
+    from mlir import ir
+
+    return ir
+
+
 def build(
     name: str,
     operands: Sequence[Any] = (),
     results: Sequence[Any] = (),
     attributes: Mapping[str, Any] | None = None,
     loc: Any = None,
+    point: Any = None,
 ) -> Any:
-    """Create an operation at the current insertion point; its result (None where it has none).
+    """Create an operation at an insertion point, else the current one; its result (None where it has none).
 
     `results` are MLIR types or the Python types of `flylab.dialect.types`; attribute values are printed.
     """
-    from mlir import ir
-
-    from flylab.dialect.types import to_mlir
-
+    ir = mlir_ir()
     row = OPERATIONS[name]
     attrs = {n: ir.StringAttr.get(str((attributes or {})[n])) for n in row.attributes}
     types = [t if isinstance(t, ir.Type) else to_mlir(t) for t in results]
-    op = ir.Operation.create(name, results=types, operands=list(operands), attributes=attrs, loc=loc)
+    op = ir.Operation.create(name, results=types, operands=list(operands), attributes=attrs, loc=loc, ip=point)
     return op.results[0] if types else None
 
 
 def attribute(op: Any, name: str) -> str:
     """The text of a string attribute of an operation."""
-    from mlir import ir
-
-    return str(ir.StringAttr(op.attributes[name]).value)
+    return str(mlir_ir().StringAttr(op.attributes[name]).value)

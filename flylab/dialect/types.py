@@ -8,6 +8,7 @@ text is parsed from that text. Layouts and int tuples that hold runtime numbers 
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,8 @@ from flylab.errors import CompileError
 from flylab.layout import ComposedLayout, Layout, Swizzle, text, tile_text
 from flylab.layout import parse as parse_layout
 from flylab.layout.int_tuple import has_runtime
-from flylab.layout.runtime_leaves import runtime_leaves
+from flylab.layout.runtime_int import RuntimeInt
+from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
 
 SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
@@ -77,7 +79,7 @@ class MemRef:
 
     def facts(self) -> Any:
         """The layout, with RuntimeInts of its own for what is known only on the device."""
-        return parse_layout(str(self.layout)) if self.is_runtime else self.layout
+        return _anew(str(self.layout)) if self.is_runtime else self.layout
 
     def with_layout(self, layout: Layout | ComposedLayout, align: int = 0) -> MemRef:
         """The same memory seen through another layout."""
@@ -109,7 +111,16 @@ class Algebra:
 
     def value(self) -> Any:
         """The value, with runtime leaves of its own."""
-        return parse_layout(self.spelling)
+        return _anew(self.spelling)
+
+
+_parsed = functools.lru_cache(4096)(parse_layout)
+
+
+def _anew(spelling: str) -> Any:
+    """The value of a text, with runtime leaves of its own: two of one text are two values. A text is read once."""
+    return map_runtime(lambda leaf: RuntimeInt(leaf.low, leaf.high, leaf.divisor, leaf.bits, leaf.term),
+                       _parsed(spelling))
 
 
 def _holds_layout(value: Any) -> bool:

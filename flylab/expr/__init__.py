@@ -10,6 +10,7 @@ from flylab.atoms import CopyAtom, GemmTraversalOrder, MmaAtom, MmaOperand
 from flylab.expr import arith, gpu, math, rocdl, typing
 from flylab.expr.algebra import assume, traced
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
+from flylab.expr.atom_state import atom_set_value
 from flylab.expr.atomics import (
     atomic_add,
     atomic_and,
@@ -106,7 +107,6 @@ from flylab.expr.make_fragment import make_fragment_like, mma_make_fragment
 from flylab.expr.math import absf
 from flylab.expr.mma import (
     UniversalFMA,
-    atom_set_value,
     gemm,
     make_mma_atom,
     mma_atom_call,
@@ -130,7 +130,7 @@ from flylab.expr.select import ceildiv, maxnumf, minnumf
 from flylab.expr.select import maximum as max
 from flylab.expr.select import minimum as min
 from flylab.expr.shared import SharedAllocator, get_dyn_shared
-from flylab.expr.static_values import IntTupleType, LayoutType, SwizzleType, TileType, static
+from flylab.expr.static_values import ComposedLayoutType, IntTupleType, LayoutType, SwizzleType, TileType, static
 from flylab.expr.struct import (
     Align,
     Arena,

@@ -15,7 +15,7 @@ from flylab.expr.numeric import as_numeric, numeric_class
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
-from flylab.expr.views import make_layout
+from flylab.expr.views import get_iter, make_layout, make_view
 from flylab.layout import ComposedLayout, Layout, cosize, size
 
 REGISTERS = 512
@@ -77,12 +77,14 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **s
     the first), or of these modes. Where a flag is off no memory is touched: the destination stays as it was (registers
     that nothing was ever stored to read as 0).
 
+    `state` sets a part of the atom's state: `soffset=` moves a buffer tensor, as `fx.atom_set_value` says.
+
     Raises `TraceError` naming formats, layouts and counts that do not fit, and for what the chip lacks.
     """
     require_kernel("fx.copy")
     atom = atom_of(copy_atom, "fx.copy", state)
     check_copy(atom, src, dst, pred, "fx.copy")
-    _emit("copy", [src.value, dst.value], pred, atom)
+    _emit("copy", [_placed(atom, src).value, _placed(atom, dst).value], pred, atom)
 
 
 def copy_atom_call(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None) -> None:
@@ -99,7 +101,22 @@ def copy_atom_call(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any =
             f"the atom moves {atom.num_values}",
             hint="fx.copy walks tensors of several atoms",
         )
-    _emit("copy", [src.value, dst.value], pred, atom)
+    _emit("copy", [_placed(atom, src).value, _placed(atom, dst).value], pred, atom)
+
+
+def _placed(atom: CopyAtom, tensor: Tensor) -> Tensor:
+    """A tensor where the atom's state moves it: behind a buffer, by an offset that the whole wave has."""
+    if tensor.space != "buffer" or "soffset" not in atom.state:
+        return tensor
+    moved: Tensor = make_view(_with_soffset(atom, get_iter(tensor)), tensor.layout)
+    return moved
+
+
+def _with_soffset(atom: CopyAtom, pointer: Pointer) -> Pointer:
+    soffset = atom.state.get("soffset")
+    if pointer.spec.space != "buffer" or soffset is None:
+        return pointer
+    return Pointer(fly("add_soffset", [pointer.value, soffset.ir_value()], [pointer.spec]), pointer.reach)
 
 
 def gather(copy_atom: CopyAtom, base_iter: Pointer, offset_tensor: Tensor, dst_tensor: Tensor, *,
@@ -125,7 +142,7 @@ def _scattered(name: str, given: Any, base: Any, offsets: Any, tensor: Any, pred
     require_kernel(use)
     atom = atom_of(given, use, {})
     check_scattered(atom, base, offsets, tensor, pred, name)
-    _emit(name, [base.value, offsets.value, tensor.value], pred, atom)
+    _emit(name, [_with_soffset(atom, base).value, offsets.value, tensor.value], pred, atom)
 
 
 def _emit(name: str, operands: list[Any], pred: Any, atom: CopyAtom) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from flylab.atoms import CopyAtom, CopyOp
 from flylab.dtypes import BOOL
 from flylab.errors import TraceError
+from flylab.expr.atom_state import atom_set_value
 from flylab.expr.location import name_of
 from flylab.expr.numeric import Numeric
 from flylab.expr.state import require_kernel
@@ -39,16 +40,15 @@ def require_tensor(value: Any, use: str) -> Tensor:
 
 
 def atom_of(given: Any, use: str, state: Mapping[str, Any]) -> CopyAtom:
-    """The atom that is given, or that of a tiled copy, for the chip that is compiled for, with no state."""
+    """The atom that is given, or that of a tiled copy, with a state."""
     atom = getattr(given, "atom", given)
     if not isinstance(atom, CopyAtom):
         raise TraceError(
             f"{use}({given!r}, ...): not a copy atom",
             hint="make one: fx.make_copy_atom(fx.UniversalCopy(128), fx.Float32)",
         )
-    if state:
-        raise TraceError(f"{use}(..., {next(iter(state))}=): {atom} has no such state",
-                         hint="a copy takes an atom, a source, a destination and pred=")
+    for field, value in state.items():
+        atom = atom_set_value(atom, field, value)
     return atom
 
 

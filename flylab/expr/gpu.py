@@ -151,4 +151,8 @@ def barrier() -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "SharedAllocator":  # it is made of views, which are made of this module
+        from flylab.expr.shared import SharedAllocator
+
+        return SharedAllocator
     raise missing("fx.gpu", name, globals())

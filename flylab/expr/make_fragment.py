@@ -72,6 +72,8 @@ def mma_make_fragment(operand_id: Any, tiled_mma: atoms.TiledMma, input: Any, *,
         raise TraceError(f"mma_make_fragment(stages={stages!r})", hint="give an int of 1 or more, or leave it out")
     operand = as_operand(operand_id)
     layout = input.spec.layout if isinstance(input, Tensor) else input
+    if isinstance(layout, LayoutValue):
+        layout = layout.form.value()
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise TraceError(f"mma_make_fragment of {name_of(input, repr(input))}, a {type(input).__name__}",
                          hint="give the whole matrix, a tensor or a layout")

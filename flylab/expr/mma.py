@@ -9,6 +9,7 @@ from flylab.atoms import SCALED, STATE, UNIVERSAL, GemmTraversalOrder, MmaAtom, 
 from flylab.atoms.mma import covers
 from flylab.atoms.traversal import steps
 from flylab.errors import TraceError
+from flylab.expr.atom_state import ONE, atom_set_value
 from flylab.expr.emit import fly
 from flylab.expr.fragments import Fragment, multiplied
 from flylab.expr.location import name_of
@@ -16,13 +17,9 @@ from flylab.expr.numeric import CLASSES, numeric_class
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
 from flylab.expr.whole_waves import require_whole_waves
-from flylab.expr.words import word
 from flylab.layout import Layout
 from flylab.layout.int_tuple import has_runtime
 from flylab.targets import Target
-
-ONE = 0x7F7F7F7F
-"""Four scales of 1: E8M0 has a bias of 127."""
 
 
 def UniversalFMA(elem_ty: Any) -> MmaOp:
@@ -46,36 +43,6 @@ def make_mma_atom(mma_op_type: MmaOp) -> MmaAtom:
         raise TraceError(f"make_mma_atom({mma_op_type!r}): not an MMA operation",
                          hint="give fx.rocdl.MFMA(m, n, k, format) or fx.UniversalFMA(format)")
     return MmaAtom(mma_op_type)
-
-
-def atom_set_value(atom: MmaAtom, field: str, value: Any) -> MmaAtom:
-    """The atom with a part of its state set: `scale_a` and `scale_b` of a scaled one, `index` of a sparse one.
-
-    A value is an integer of 32 bits in each thread: four scales (E8M0), of which the operation's opsel picks one.
-    Raises `TraceError` for a field that the atom does not have, and for a value that is no integer of 32 bits.
-    """
-    if not isinstance(atom, MmaAtom):
-        raise TraceError(f"atom_set_value({name_of(atom, repr(atom))}, ...): not an atom with a state",
-                         hint="make one: fx.make_mma_atom(fx.rocdl.cdna4.MFMA_Scale(16, 16, 128, format))")
-    fields = STATE[atom.op.family]
-    if field not in fields:
-        raise TraceError(f"atom_set_value: {atom.op} has no {field!r}",
-                         hint=f"it has {' and '.join(fields)}" if fields else "it has no state")
-    return MmaAtom(atom.op, {**atom.state, field: word("atom_set_value", field, value)})
-
-
-def stated(atom: MmaAtom) -> dict[str, Any]:
-    """The whole state of an atom: a scale that is not set is 1, an index that is not set is None."""
-    missing = CLASSES["Int32"](ONE) if atom.op.family == SCALED else None
-    return {field: atom.state.get(field, missing) for field in STATE[atom.op.family]}
-
-
-def with_stated(atom: MmaAtom, state: dict[str, Any]) -> MmaAtom:
-    """The atom with a state as `stated` gives it."""
-    kept = {field: value for field, value in state.items() if value is not None}
-    if atom.op.family == SCALED and all(value.is_static and int(value) == ONE for value in kept.values()):
-        kept = {}
-    return MmaAtom(atom.op, kept)
 
 
 def mma_atom_call(mma_atom: MmaAtom, d: Tensor, a: Tensor, b: Tensor, c: Tensor, **state: Any) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from flylab.errors import NotSupportedError, TraceError
+from flylab.expr.unoffered import unoffered
 
 PLANNED = frozenset(
     """
-    get_buffer_rsrc IntTuple make_buffer_ptr
-    raw_ptr_buffer_load Tile BaseBackend CompiledFunction GPUTarget
-    JitArgumentRegistry compile_backend_name from_c_void_p from_dlpack from_torch_tensor get_backend
-    register_backend is_specializable_struct_type
+    BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile_backend_name from_c_void_p
+    from_dlpack from_torch_tensor get_backend register_backend is_specializable_struct_type
     """.split()
 )
 
@@ -31,7 +30,7 @@ def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
             f"{module}.{name} is part of the language, but this version of flylab does not have it yet",
             hint="README, \"What this version has\", lists what is there",
         )
-    return unknown(module, name, known)
+    return unoffered(module, name) or unknown(module, name, known)
 
 
 def unknown(owner: str, name: str, known: Mapping[str, Any], elsewhere: str | None = None) -> UnknownName:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from flylab.errors import TraceError
-from flylab.layout import ComposedLayout, Layout, Swizzle, make_int_tuple, make_layout, make_tile
+from flylab.layout import ComposedLayout, Layout, Swizzle, make_composed_layout, make_int_tuple, make_layout, make_tile
 
 STATIC = (Layout, ComposedLayout, Swizzle, tuple, int)
 V = TypeVar("V")
@@ -33,6 +33,12 @@ class LayoutType:
     get = staticmethod(make_layout)
 
 
+class ComposedLayoutType:
+    """`ComposedLayoutType.get(swizzle, offset, layout)`: the swizzled layout."""
+
+    get = staticmethod(make_composed_layout)
+
+
 class TileType:
     """`TileType.get(8, 16)`: the tiler."""
 
@@ -44,6 +50,8 @@ def static(value: V) -> V:
 
     >>> static(SwizzleType.get(3, 3, 3)) == Swizzle(3, 3, 3)
     True
+    >>> str(static(ComposedLayoutType.get(SwizzleType.get(3, 3, 3), 0, LayoutType.get((8, 8), (8, 1)))))
+    'S<3,3,3> o 0 o (8,8):(8,1)'
 
     Raises `TraceError` for anything else, which is not known before the kernel runs.
     """

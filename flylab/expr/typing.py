@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from flylab.atoms import CopyAtom, MmaAtom
 from flylab.expr.aliases import ALIASES, VectorAlias, empty_like, full, full_like, ones_like, zeros_like
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.planned import missing
 from flylab.expr.raw import as_dsl_value, as_ir_value
 from flylab.expr.reductions import ReductionOp
 from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.tiled import TiledCopy, TiledMma
 from flylab.expr.types import T, Types
 from flylab.expr.vector import Vector
 from flylab.layout import Basis, ComposedLayout, E, Layout, Swizzle
@@ -49,9 +51,9 @@ class Stream:
 
 globals().update(ALIASES)
 __all__ = [
-    "Basis", "ComposedLayout", "Constexpr", "E", "Layout", "Pointer", "ReductionOp", "Stream", "Swizzle", "T", "Tensor",
-    "Tuple3D", "Types", "Vector", "VectorAlias", "as_dsl_value", "as_ir_value", "empty_like", "full", "full_like",
-    "ones_like", "zeros_like", *ALIASES,
+    "Basis", "ComposedLayout", "Constexpr", "CopyAtom", "E", "Layout", "MmaAtom", "Pointer", "ReductionOp", "Stream",
+    "Swizzle", "T", "Tensor", "TiledCopy", "TiledMma", "Tuple3D", "Types", "Vector", "VectorAlias", "as_dsl_value",
+    "as_ir_value", "empty_like", "full", "full_like", "ones_like", "zeros_like", *ALIASES,
 ]  # fmt: skip
 
 

@@ -270,14 +270,12 @@ def _require_tensor(tensor: Any, use: str) -> None:
         raise TraceError(f"{use} of {type(tensor).__name__}", hint="give an fx.Tensor")
 
 
-def make_buffer(tensor: Tensor, num_records: Any) -> Tensor:
-    """A tensor behind a buffer descriptor of `num_records` bytes (an int, or an Int64), with the same layout."""
-    spec = tensor.spec
+def buffer_pointer(pointer: Pointer, num_records: Any) -> Pointer:
+    """A pointer into global memory behind a buffer descriptor of `num_records` bytes (an int, or an Int64)."""
     records = [num_records.ir_value()] if isinstance(num_records, Numeric) else []
-    operands = [get_iter(tensor).value, *records]
-    pointer = fly("make_buffer_ptr", operands, [Ptr(spec.dtype, "buffer")], num_records="?" if records else num_records)
-    buffer: Tensor = make_view(Pointer(pointer, Span(0, 0)), tensor.layout)
-    return buffer
+    made = fly("make_buffer_ptr", [pointer.value, *records], [Ptr(pointer.spec.dtype, "buffer")],
+               num_records="?" if records else num_records)
+    return Pointer(made, Span(0, 0))
 
 
 def select(source: Any, indices: Any, *more: Any) -> Any:

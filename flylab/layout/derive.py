@@ -94,7 +94,8 @@ def _same_place(a: Any, b: Any) -> bool:
 
 
 def make_layout_like(layout: Layout) -> Layout:
-    """A compact layout of the same shape, with its modes in the order of the strides; stride 0 stays 0.
+    """A compact layout of the same shape, with its modes in the order of the strides; stride 0 stays 0. Of a composed
+    layout, in that of its inner layout.
 
     Raises LayoutError for a layout that gives coordinates.
 
@@ -114,6 +115,8 @@ def make_fragment_layout_like(layout: Any) -> Layout:
 
     >>> make_fragment_layout_like(Layout((4, 2, 8), (0, 16, 2)))
     Layout((4, 2, 8), (1, 32, 4))
+    >>> make_fragment_layout_like(ComposedLayout(Swizzle(3, 3, 3), 72, Layout((8, 4), (1, 2048))))
+    Layout((8, 4), (1, 8))
     """
     layout = layout.inner if isinstance(layout, ComposedLayout) else layout
     layout = _plain(layout, "make_fragment_layout_like")
@@ -126,7 +129,7 @@ def make_fragment_layout_like(layout: Any) -> Layout:
 
 
 def _plain(value: Any, name: str) -> Layout:
-    layout = as_layout(value)
+    layout = as_layout(value.inner if isinstance(value, ComposedLayout) else value)
     if has_basis(layout.stride):
         raise LayoutError(f"{name} of {layout}: it gives coordinates, which have no order",
                           hint="use make_layout(layout.shape) for a compact layout of its shape")

@@ -11,20 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.atoms import CopyAtom
-from flylab.atoms.atomics import Atomic
 from flylab.dialect.operations import attribute
 from flylab.dialect.types import POINTERS, Ptr, of_mlir
-from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.passes import printf
+from flylab.passes.buffer_place import BufferPlace
 from flylab.passes.checks import is_of_launcher, lower_check
-from flylab.passes.copy_instructions import (
-    atomic_in_memory,
-    atomic_on_buffer,
-    first_lane,
-    load_past_registers,
-    load_transposed,
-)
+from flylab.passes.copy_instructions import atomic_in_memory, first_lane, load_into_lds, load_transposed
 from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
 from flylab.passes.global_offsets import GlobalOffsets
 from flylab.passes.hidden_arguments import read_size
@@ -33,17 +26,12 @@ from flylab.passes.rewriter import Builder, Pass, carrier, erase, operations, pa
 from flylab.passes.shared_memory import SPACE, SharedMemory, gep, moved_in_lds
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
-from flylab.passes.vectors import extract, insert, shape_of, vector_type
+from flylab.passes.vectors import shape_of, vector_type
 from flylab.passes.whole_waves import keep_waves_whole
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target
 
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
 """The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
-
-OUTSIDE = 2**32 - 16
-"""An offset in bytes beyond what a descriptor of a tensor covers, and so that an access there does not wrap."""
-WIDTHS = (128, 96, 64, 32, 16, 8)
-"""The bits that one buffer instruction moves for a thread."""
 
 
 @dataclass(frozen=True)
@@ -91,13 +79,20 @@ class ConvertFlyToRocdl(Pass):
 
 
 class _Conversion:
-    """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0)."""
+    """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0); for some into a
+    buffer, the further byte offset that the whole wave has."""
 
     def __init__(self, chip: Target, shared: SharedMemory, offsets: GlobalOffsets) -> None:
         self.chip = chip
         self.shared = shared
         self.offsets = offsets
         self.address: dict[Any, Any] = {}
+        self.soffset: dict[Any, Any] = {}
+
+    def in_buffer(self, pointer: Any) -> BufferPlace:
+        """Where a pointer into a buffer leads."""
+        descriptor, base = self.address[pointer]
+        return BufferPlace(descriptor, base, self.soffset.get(pointer))
 
 
 def _from_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -117,7 +112,9 @@ def _shared_dynamic(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    op.results[0].replace_all_uses_with(conversion.address[op.operands[0]])
+    address = conversion.address[op.operands[0]]
+    # Of a buffer, its descriptor.
+    op.results[0].replace_all_uses_with(address[0] if isinstance(address, tuple) else address)
 
 
 def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -136,13 +133,19 @@ def _inttoptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    stride = builder.constant(0, "i16")
+    # Not rocdl.make.buffer.rsrc, which clears the upper 16 bits of the address: those of a pointer are 0.
     known = attribute(op, "num_records")
-    records = op.operands[1] if known == "?" else builder.constant(int(known), "i64")
-    flags = builder.constant(BUFFER_FLAGS, "i32")
-    base = conversion.address[op.operands[0]]
-    descriptor = builder.op("rocdl.make.buffer.rsrc", [base, stride, records, flags], BUFFER_POINTER)
-    conversion.address[op.results[0]] = (descriptor, None)
+    base = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], "i64")
+    if known == "?":
+        records = builder.op("arith.trunci", [op.operands[1]], "i32")
+        upper = builder.op("arith.extui", [records], "i64")
+        upper = builder.op("arith.ori", [upper, builder.constant(BUFFER_FLAGS << 32, "i64")], "i64")
+    else:
+        upper = builder.constant(BUFFER_FLAGS << 32 | int(known), "i64")
+    halves = [builder.op("arith.extui", [half], "i128") for half in (base, upper)]
+    shifted = builder.op("arith.shli", [halves[1], builder.constant(64, "i128")], "i128")
+    words = builder.op("arith.ori", [halves[0], shifted], "i128")
+    conversion.address[op.results[0]] = (builder.op("llvm.inttoptr", [words], BUFFER_POINTER), None)
 
 
 def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -156,11 +159,21 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         conversion.address[op.results[0]] = moved or gep(builder, base, offset, spec.space, spec.dtype.bits)
         return
     descriptor, before = base
+    if op.operands[0] in conversion.soffset:
+        conversion.soffset[op.results[0]] = conversion.soffset[op.operands[0]]
     kind = widest(offset, before)
     width = builder.constant(spec.dtype.bits // 8, kind)
     scaled = builder.op("arith.muli", [wide(builder, offset, kind), width], kind)
     total = scaled if before is None else builder.op("arith.addi", [wide(builder, before, kind), scaled], kind)
     conversion.address[op.results[0]] = (descriptor, total)
+
+
+def _add_soffset(conversion: _Conversion, op: Any, builder: Builder) -> None:
+    pointer, offset = op.operands
+    width = builder.constant(of_mlir(pointer.type).dtype.bits // 8)
+    total, before = builder.op("arith.muli", [offset, width], "i32"), conversion.soffset.get(pointer)
+    conversion.address[op.results[0]] = conversion.address[pointer]
+    conversion.soffset[op.results[0]] = total if before is None else builder.op("arith.addi", [before, total], "i32")
 
 
 def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -171,7 +184,7 @@ def _load(conversion: _Conversion, op: Any, builder: Builder) -> None:
     if atom and atom.op.trans:
         value = load_transposed(builder, atom, address)
     elif spec.space == "buffer":
-        value = _buffer_load(builder, address, spec.dtype, count, atom.op.cache if atom else 0)
+        value = conversion.in_buffer(op.operands[0]).load(builder, spec.dtype, count, atom.op.cache if atom else 0)
     else:
         kind = vector_type(carrier(spec.dtype), count)
         value = builder.op("llvm.load", [address], kind, alignment=_alignment(spec))
@@ -186,16 +199,18 @@ def _store(conversion: _Conversion, op: Any, builder: Builder) -> None:
     count, _ = shape_of(value)
     atom = _atom(op)
     if atom and atom.op.atomic:
-        _atomic(builder, atom.op.atomic, value, conversion.address[pointer], spec)
+        if spec.space == "buffer":
+            conversion.in_buffer(pointer).combine(builder, atom.op.atomic, value)
+        else:
+            atomic_in_memory(builder, atom.op.atomic, value, conversion.address[pointer])
         return
     kind = vector_type(carrier(spec.dtype), count)
     if value.type != kind:
         value = builder.op("vector.bitcast", [value], kind)
-    address = conversion.address[pointer]
     if spec.space == "buffer":
-        _buffer_store(builder, address, value, spec.dtype, count, atom.op.cache if atom else 0)
+        conversion.in_buffer(pointer).store(builder, value, spec.dtype, count, atom.op.cache if atom else 0)
     else:
-        builder.op("llvm.store", [value, address], alignment=_alignment(spec))
+        builder.op("llvm.store", [value, conversion.address[pointer]], alignment=_alignment(spec))
 
 
 def _atom(op: Any) -> CopyAtom | None:
@@ -203,21 +218,13 @@ def _atom(op: Any) -> CopyAtom | None:
     return CopyAtom.parse(attribute(op, "atom")) if "atom" in op.attributes else None
 
 
-def _atomic(builder: Builder, atomic: Atomic, value: Any, address: Any, spec: Ptr) -> None:
-    if spec.space == "buffer":
-        descriptor, base = address
-        atomic_on_buffer(builder, atomic, value, descriptor, _byte_offset(builder, base, 0))
-    else:
-        atomic_in_memory(builder, atomic, value, address)
-
-
 def _past_registers(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    source, lds = (conversion.address[operand] for operand in op.operands)
-    offset = None
-    if of_mlir(op.operands[0].type).space == "buffer":
-        source, base = source
-        offset = _byte_offset(builder, base, 0)
-    load_past_registers(builder, CopyAtom.parse(attribute(op, "atom")), source, lds, offset)
+    source, lds = op.operands
+    atom = CopyAtom.parse(attribute(op, "atom"))
+    if of_mlir(source.type).space == "buffer":
+        conversion.in_buffer(source).load_into_lds(builder, atom.op, conversion.address[lds])
+    else:
+        load_into_lds(builder, atom.op, conversion.address[source], conversion.address[lds])
 
 
 def _first_lane(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -228,61 +235,6 @@ def _alignment(spec: Ptr) -> Any:
     from mlir import ir
 
     return ir.IntegerAttr.get(parse_type("i64"), spec.known_align)
-
-
-def _pieces(dtype: DType, count: int) -> list[tuple[int, int]]:
-    """`count` elements as (first, elements) of pieces that a buffer instruction moves."""
-    pieces, first = [], 0
-    while first < count:
-        width = next(w for w in WIDTHS if w % dtype.bits == 0 and w // dtype.bits <= count - first)
-        pieces.append((first, width // dtype.bits))
-        first += width // dtype.bits
-    return pieces
-
-
-def _register(bits: int) -> str:
-    """The type in which a buffer instruction holds so many bits."""
-    return f"i{bits}" if bits <= 32 else f"vector<{bits // 32}xi32>"
-
-
-def _bitcast(builder: Builder, value: Any, kind: Any) -> Any:
-    return value if value.type == kind else builder.op("llvm.bitcast", [value], kind)
-
-
-def _byte_offset(builder: Builder, base: Any, extra: int) -> Any:
-    """The offset of a buffer instruction: 32 bits, from 64 the nearest that is outside of every buffer."""
-    if base is None:
-        return builder.constant(extra)
-    kind = widest(base)
-    total = base if extra == 0 else builder.op("arith.addi", [base, builder.constant(extra, kind)], kind)
-    if kind == "i32":
-        return total
-    nearest = builder.op("arith.minui", [total, builder.constant(OUTSIDE, kind)], kind)
-    return builder.op("arith.trunci", [nearest], "i32")
-
-
-def _buffer_load(builder: Builder, address: Any, dtype: DType, count: int, cache: int) -> Any:
-    descriptor, base = address
-    whole = None
-    for first, size in _pieces(dtype, count):
-        offset = _byte_offset(builder, base, first * dtype.bits // 8)
-        zero = builder.constant(0)
-        aux = builder.constant(cache) if cache else zero
-        raw = builder.op("rocdl.raw.ptr.buffer.load", [descriptor, offset, zero, aux], _register(size * dtype.bits))
-        part = _bitcast(builder, raw, vector_type(carrier(dtype), size))
-        whole = insert(builder, part, whole, first, count)
-    return whole
-
-
-def _buffer_store(builder: Builder, address: Any, value: Any, dtype: DType, count: int, cache: int) -> None:
-    descriptor, base = address
-    for first, size in _pieces(dtype, count):
-        part = extract(builder, value, first, size)
-        raw = _bitcast(builder, part, parse_type(_register(size * dtype.bits)))
-        offset = _byte_offset(builder, base, first * dtype.bits // 8)
-        zero = builder.constant(0)
-        aux = builder.constant(cache) if cache else zero
-        builder.op("rocdl.raw.ptr.buffer.store", [raw, descriptor, offset, zero, aux])
 
 
 def _convert_float(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -308,6 +260,7 @@ RULES: dict[str, Callable[[_Conversion, Any, Builder], None]] = {
     "fly.copy_atom_store": _store,
     "fly.copy_atom_call": _past_registers,
     "fly.first_lane": _first_lane,
+    "fly.add_soffset": _add_soffset,
     "fly.convert_float": _convert_float,
     "fly.mma_atom_call_ssa": lambda _, op, builder: op.results[0].replace_all_uses_with(multiplied(op, builder)),
 }

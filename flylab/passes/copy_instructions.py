@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.atoms import CopyAtom
+from flylab.atoms import CopyAtom, CopyOp
 from flylab.atoms.atomics import Atomic
 from flylab.dialect.types import POINTERS
 from flylab.dtypes import DType
@@ -23,18 +23,13 @@ BINARY = {
 }  # fmt: skip
 
 
-def load_past_registers(builder: Builder, atom: CopyAtom, source: Any, lds: Any, offset: Any) -> None:
-    """A load of every lane into LDS, side by side from where the first lane's pointer is.
+def load_into_lds(builder: Builder, op: CopyOp, source: Any, lds: Any) -> None:
+    """A load of every lane from global memory into LDS, side by side from where the first lane's pointer is.
 
-    `source` is a global pointer, or a descriptor with a byte offset. LLVM moves the first lane's address into m0, and
-    waits (vmcnt) before LDS is read where it may be what is written.
+    LLVM moves the first lane's address into m0, and waits (vmcnt) before LDS is read where it may be what is written.
     """
-    size, zero = builder.constant(atom.op.bits // 8), builder.constant(0)
-    cache = builder.constant(atom.op.cache)
-    if offset is None:
-        builder.intrinsic("llvm.amdgcn.global.load.lds", [source, lds, size, zero, cache])
-    else:
-        builder.intrinsic("llvm.amdgcn.raw.ptr.buffer.load.lds", [source, lds, size, offset, zero, zero, cache])
+    size, zero, cache = builder.constant(op.bits // 8), builder.constant(0), builder.constant(op.cache)
+    builder.intrinsic("llvm.amdgcn.global.load.lds", [source, lds, size, zero, cache])
 
 
 def first_lane(builder: Builder, lds: Any) -> Any:
@@ -52,25 +47,9 @@ def load_transposed(builder: Builder, atom: CopyAtom, lds: Any) -> Any:
     return raw if raw.type == wanted else builder.op("vector.bitcast", [raw], wanted)
 
 
-def _operand(builder: Builder, value: Any) -> Any:
-    """What an atomic operation combines: one element, or several as a vector."""
+def combined(builder: Builder, value: Any) -> Any:
+    """What an atomic operation takes of a vector: its one element, or all of it."""
     return value if shape_of(value)[0] > 1 else element(builder, value, 0)
-
-
-def _spelling(atomic: Atomic) -> str:
-    """The operation in the names of the buffer intrinsics."""
-    if atomic.dtype.is_float:
-        return f"f{atomic.op}"
-    if atomic.op in ("max", "min"):
-        return f"{'s' if atomic.dtype.signed else 'u'}{atomic.op}"
-    return atomic.op
-
-
-def atomic_on_buffer(builder: Builder, atomic: Atomic, value: Any, descriptor: Any, offset: Any) -> None:
-    """An atomic operation at a byte offset behind a descriptor."""
-    given, zero = _operand(builder, value), builder.constant(0)
-    name = f"llvm.amdgcn.raw.ptr.buffer.atomic.{_spelling(atomic)}"
-    builder.intrinsic(name, [given, descriptor, offset, zero, zero], str(given.type))
 
 
 def atomic_in_memory(builder: Builder, atomic: Atomic, value: Any, pointer: Any) -> None:
@@ -80,7 +59,7 @@ def atomic_in_memory(builder: Builder, atomic: Atomic, value: Any, pointer: Any)
     """
     from mlir import ir
 
-    given, unit = _operand(builder, value), ir.UnitAttr.get()
+    given, unit = combined(builder, value), ir.UnitAttr.get()
     builder.op(
         "llvm.atomicrmw",
         [pointer, given],

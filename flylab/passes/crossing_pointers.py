@@ -64,6 +64,7 @@ class CrossingPointers:
     def __init__(self, ops: list[Any], address: dict[Any, Any], done: list[Any]):
         self.address = address
         self.done = done
+        # By the block that ends there: MLIR's hash of an operation changes with its operands.
         self.ends: dict[Any, tuple[int, _Places]] = {}
         self.old_arguments: list[Any] = []
         self.wide = _leaving_32_bits(ops)
@@ -95,7 +96,7 @@ class CrossingPointers:
                 if source == op:
                     operands = self._operands(Builder(op), operands, first, places)
                 else:
-                    self.ends[source] = (first, places)
+                    self.ends[source.block] = (first, places)
             if row.arguments:
                 self._arguments(row, places)
             if row.results:
@@ -138,8 +139,8 @@ class CrossingPointers:
         return [*operands[:first], *places.rest(operands[first:]), *converted]
 
     def _end(self, op: Any) -> None:
-        if op in self.ends:
-            made_again(op, self._operands(Builder(op), list(op.operands), *self.ends[op]), [])
+        if op.block in self.ends:
+            made_again(op, self._operands(Builder(op), list(op.operands), *self.ends[op.block]), [])
             op.erase()
 
     def _select(self, op: Any, spec: Ptr) -> None:

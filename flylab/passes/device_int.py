@@ -21,13 +21,14 @@ class DeviceInt(RuntimeInt):
     The bits of an operation are those that its facts need, so it is exact as far as 64 bits go.
     """
 
-    __slots__ = ("builder", "source", "_value")
+    __slots__ = ("builder", "source", "_value", "_swizzled")
 
     def __init__(self, facts: RuntimeInt, builder: Builder, source: Any):
         super().__init__(facts.low, facts.high, facts.divisor, facts.bits, facts.term)
         self.builder = builder
         self.source = source
         self._value: Any = None
+        self._swizzled: dict[Any, Any] = {}
 
     def made(self, operation: str, a: Any, b: Any, facts: RuntimeInt) -> RuntimeInt:
         """The operation on two numbers, not emitted yet."""
@@ -36,6 +37,37 @@ class DeviceInt(RuntimeInt):
     def read_as(self, facts: RuntimeInt) -> RuntimeInt:
         """The same value with other facts."""
         return DeviceInt(facts, self.builder, self)
+
+    def swizzled(self, swizzle: Any) -> Any:
+        """The number through a swizzle. What is known of a sum and passes through is added after it, so that the
+        elements of a tile have few swizzles, and constants beside them."""
+        number, known = self.apart()
+        passing = known // swizzle.reach * swizzle.reach
+        key = (swizzle, known - passing)
+        found = number._swizzled.get(key)
+        if found is None:
+            inside = number + key[1]
+            found = swizzle(inside) if type(inside) is int else RuntimeInt.swizzled(inside, swizzle)
+            number._swizzled[key] = found
+        return found + passing
+
+    def apart(self) -> tuple[DeviceInt, int]:
+        """A number of the device and a known one, the sum of which this is."""
+        number, known = self, 0
+        while True:
+            if isinstance(number.source, DeviceInt) and number.source.bits == number.bits:
+                number = number.source
+                continue
+            operation, *terms = number.source if isinstance(number.source, tuple) else ("",)
+            if operation != "add" or type(terms[0]) is not int and type(terms[1]) is not int:
+                return number, known
+            added, number = sorted(terms, key=lambda term: type(term) is not int)
+            known += added
+
+    @property
+    def is_swizzle(self) -> bool:
+        """Whether it is what a swizzle gives."""
+        return isinstance(self.source, tuple) and self.source[0] == "swizzle"
 
     def multiple(self, value: Any, of: Any) -> bool:
         """Whether `value` is a product in which all factors of `of` occur."""

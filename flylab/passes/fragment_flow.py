@@ -65,7 +65,10 @@ class Flow:
 
     inside: dict[Any, list[tuple[Any, Access | None]]]
     crossing: dict[Any, list[tuple[Fragment, int, int]]] = field(default_factory=dict)
-    """Of each operation with regions: (fragment, first element, count) of the pieces that it hands over."""
+    """Of each operation with regions: (fragment, first element, count) of the pieces that it hands over.
+
+    By its first block: MLIR's hash of an operation changes with its operands.
+    """
     _effects: dict[Any, list[Effects]] = field(default_factory=dict)
 
     def analyse(self, block: Any) -> None:
@@ -75,7 +78,7 @@ class Flow:
 
     def stored(self, op: Any) -> list[Fragment]:
         """The fragments that an operation with regions stores to."""
-        return [f for f, effect in _together(op.name, self._effects[op]).items() if effect.stored]
+        return [f for f, effect in _together(op.name, self._effects[block_of(op)]).items() if effect.stored]
 
     def _effects_of(self, block: Any) -> Effects:
         total: Effects = {}
@@ -89,7 +92,7 @@ class Flow:
                     mine.then(Effect(elements, 0, 0, access.borders))
                 continue
             regions = [self._effects_of(block_of(op, i)) for i in range(len(op.regions))]
-            self._effects[op] = regions
+            self._effects[block_of(op)] = regions
             for fragment, effect in _together(op.name, regions).items():
                 total.setdefault(fragment, Effect()).then(effect)
         # A fragment that is made in a block is new each time that the block runs.
@@ -109,7 +112,7 @@ class Flow:
         return live
 
     def _across(self, op: Any, after: Live) -> Live:
-        effects = self._effects[op]
+        effects = self._effects[block_of(op)]
         total = _together(op.name, effects)
         if op.name == "scf.if":
             kept = after
@@ -125,7 +128,7 @@ class Flow:
             self._backward(block_of(op), dict(kept))
             self._backward(block_of(op, 1), dict(found))
             kept = _union(kept, found)
-        self.crossing[op] = [
+        self.crossing[block_of(op)] = [
             (fragment, start, count)
             for fragment, effect in total.items()
             for start, count in pieces(effect.stored & kept.get(fragment, 0), effect.borders)

@@ -14,6 +14,7 @@ swizzle(c). What is known of the bits of an index comes from `flylab.passes.know
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,13 +54,16 @@ class IntSwizzleSimplify(Pass):
         erase(swizzles)
 
 
+_parsed = functools.lru_cache(256)(parse)
+
+
 def _swizzle_of(op: Any) -> Swizzle:
     """The swizzle of an operation that has its one form, or the refusal."""
     index, result = op.operands[0], op.results[0]
     try:
         if str(index.type) not in ("i32", "i64") or index.type != result.type:
             raise LayoutError(f"{index.type} to {result.type} instead of i32 or i64 to the same")
-        swizzle = parse(attribute(op, "swizzle"))
+        swizzle = _parsed(attribute(op, "swizzle"))
         if not isinstance(swizzle, Swizzle):
             raise LayoutError(f"{swizzle} is no swizzle")
     except ValueError as error:  # a LayoutError, or MLIR's for an attribute that is no text
@@ -106,6 +110,10 @@ class _Simplifier:
         self.width = width_of(op.operands[0])
         self.reads, self.changes = fields(self.swizzle, self.width)
         value = self._first(op.operands[0])
+        key = (op.name, self.swizzle, value)
+        found = self._found(op, *key)
+        if found is not None:
+            return found
         layers: list[tuple[int, Sequence[Term], int]] = []
         while (result := self._known(value)) is None:
             peeled = self._peeled(value)
@@ -118,7 +126,7 @@ class _Simplifier:
             if flips:
                 result = self._binary("arith.xori", result, flips)
             result = self._total(passed, offset, result)
-        return result
+        return self._remembered(result, op, *key)
 
     def _known(self, value: Any) -> Any:
         """The value swizzled, where that takes no more than an exclusive or with a constant."""

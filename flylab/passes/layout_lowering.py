@@ -60,7 +60,9 @@ class _Lowering:
         self.leaves: dict[Any, list[Any]] = {}
 
     def moved(self, builder: Builder, pointer: Any, offset: Any) -> Any:
-        """A pointer moved by a number of elements, known or of the device."""
+        """A pointer moved by a number of elements, known or of the device; what is known beside a swizzle after it."""
+        if isinstance(offset, DeviceInt) and (apart := offset.apart())[0].is_swizzle and apart[1]:
+            return self.moved(builder, self.moved(builder, pointer, apart[0]), apart[1])
         if type(offset) is int:
             if offset == 0:
                 return pointer
@@ -145,11 +147,13 @@ def _same_pointer(lowering: _Lowering, op: Any, builder: Builder) -> None:
 
 
 def _partition(lowering: _Lowering, op: Any, builder: Builder) -> None:
-    """The parts of all threads of a layout, or of a view, whose pointer stays."""
+    """The parts of all threads of a layout, or of a view, whose pointer stays: a known layout stands in its type."""
     view, result = op.operands[0], op.results[0]
-    if view in lowering.pointer:
-        lowering.pointer[result] = lowering.pointer[view]
-    lowering.record(result, PARTITIONS[op.name](op)(lowering.bound(builder, view)))
+    pointer = lowering.pointer.get(view)
+    if pointer is not None:
+        lowering.pointer[result] = pointer
+    if pointer is None or of_mlir(result.type).is_runtime:
+        lowering.record(result, PARTITIONS[op.name](op)(lowering.bound(builder, view)))
 
 
 PARTITIONS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {

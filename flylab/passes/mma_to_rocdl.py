@@ -8,7 +8,7 @@ from flylab.atoms import MmaAtom, mma_atom
 from flylab.atoms.mma_intrinsics import intrinsic
 from flylab.dialect.operations import attribute
 from flylab.mfma import FORMATS
-from flylab.passes.rewriter import Builder
+from flylab.passes.rewriter import Builder, parse_type
 from flylab.passes.vectors import element, vector_type
 
 
@@ -25,13 +25,12 @@ def multiplied(op: Any, builder: Builder) -> Any:
 
 def _as_type(builder: Builder, value: Any, kind: str) -> Any:
     """The bits of a vector or number as another type."""
+    if value.type == parse_type(kind):
+        return value
     maker = value.owner
     if getattr(maker, "name", "") == "vector.bitcast" and str(maker.operands[0].type) == kind:
         return maker.operands[0]  # words that were read as elements below 8 bits, which are costly to take apart
-    found = str(value.type)
-    if found == kind:
-        return value
-    if not found.startswith("vector"):
+    if not str(value.type).startswith("vector"):
         return builder.op("vector.from_elements", [value], kind)
     if kind.startswith("vector"):
         return builder.op("vector.bitcast", [value], kind)

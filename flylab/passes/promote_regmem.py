@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from flylab.dialect.operations import attribute
+from flylab.dialect.operations import attribute, mlir_ir
 from flylab.dialect.types import MemRef, Ptr, of_mlir
 from flylab.errors import CompileError
 from flylab.layout import cosize
@@ -36,9 +36,10 @@ class PromoteRegmem(Pass):
     def run(self, module: Any) -> None:
         """Promote the fragments of every kernel."""
         promotion = _Promotion()
-        tops = [op.block for op in operations(module.operation) if promotion.take(op)]
+        for op in operations(module.operation):
+            promotion.take(op)
         if promotion.done:
-            for block in dict.fromkeys(tops):
+            for block in promotion.tops:
                 promotion.flow.analyse(block)
                 promotion.block(block)
             erase(promotion.done)
@@ -46,18 +47,21 @@ class PromoteRegmem(Pass):
 
 @dataclass
 class _Promotion:
-    """What was found: where pointers lead, what each block does with fragments, and what is done with."""
+    """What was found: where pointers lead, what each block does with fragments, and what is done with; `tops` are the
+    outermost blocks of these."""
 
     places: dict[Any, Place] = field(default_factory=dict)
     flow: Flow = field(default_factory=lambda: Flow({}))
     done: list[Any] = field(default_factory=list)
-    homes: set[tuple[Any, Any]] = field(default_factory=set)
+    tops: list[Any] = field(default_factory=list)
+    used: dict[Any, set[Fragment]] = field(default_factory=dict)
 
-    def take(self, op: Any) -> bool:
-        """Take an operation in; True for one of the outermost block that `block` has to see."""
+    def take(self, op: Any) -> None:
+        """Take an operation in."""
         name = op.name
         if name in STRUCTURED:
-            return self._note(op, None)
+            self._note(op, None)
+            return
         if name == "fly.memref_alloca":
             spec: MemRef = of_mlir(op.results[0].type)
             self.places[op.results[0]] = Place(Fragment(op, spec.dtype.mlir, cosize(spec.layout)))
@@ -66,19 +70,25 @@ class _Promotion:
         elif name == "fly.add_offset" and op.operands[0] in self.places:
             self.places[op.results[0]] = _moved(op, self.places[op.operands[0]])
         elif name == "fly.ptr_store" and _in_registers(op.operands[1]):
-            return self._note(op, self._access(op, op.operands[1], op.operands[0]))
+            self._note(op, self._access(op, op.operands[1], op.operands[0]))
         elif name == "fly.ptr_load" and _in_registers(op.operands[0]):
-            return self._note(op, self._access(op, op.operands[0], op.results[0]))
+            self._note(op, self._access(op, op.operands[0], op.results[0]))
         else:
-            return False
+            return
         self.done.append(op)
-        return False
 
-    def _note(self, op: Any, access: Access | None) -> bool:
-        if access is not None:
-            self.done.append(op)
-        self.flow.inside.setdefault(op.block, []).append((op, access))
-        return op.parent.name not in STRUCTURED
+    def _note(self, op: Any, access: Access | None) -> None:
+        block = op.block
+        inside = self.flow.inside.get(block)
+        if inside is None:
+            inside = self.flow.inside[block] = []
+            self.used[block] = set()
+            if op.parent.name not in STRUCTURED:
+                self.tops.append(block)
+        inside.append((op, access))
+        if access is not None and access.place.fragment not in self.used[block]:
+            self.used[block].add(access.place.fragment)
+            _check_home(op, access.place.fragment)
 
     def _access(self, op: Any, pointer: Any, value: Any) -> Access:
         place = self.places.get(pointer)
@@ -96,23 +106,7 @@ class _Promotion:
                 where=source_line(op.location),
                 hint="give the fragment as many elements as the atom moves",
             )
-        self._check_home(op, place.fragment)
         return access
-
-    def _check_home(self, op: Any, fragment: Fragment) -> None:
-        """Only control flow that is known may stand between a fragment and its accesses."""
-        home, around = fragment.alloca.parent, op.parent
-        if (op.block, home) in self.homes:
-            return
-        self.homes.add((op.block, home))
-        while around != home:
-            if around.name not in STRUCTURED:
-                raise CompileError(
-                    f"a fragment in registers is used inside of {around.name}",
-                    where=source_line(op.location),
-                    hint="this is a fault of flylab's passes: please report the kernel",
-                )
-            around = around.parent
 
     def block(self, block: Any) -> None:
         """Promote what one block does, and the blocks inside of it."""
@@ -123,9 +117,9 @@ class _Promotion:
                 _check_written(op, access)
                 op.results[0].replace_all_uses_with(read(Builder(op), access.place, access.count))
             elif op.name in LOOPS:
-                self._loop(op, self.flow.crossing[op])
+                self._loop(op, self.flow.crossing[block_of(op)])
             else:
-                self._branches(op, self.flow.crossing[op])
+                self._branches(op, self.flow.crossing[block_of(op)])
 
     def _branches(self, op: Any, crossing: list[Piece]) -> None:
         changed = self.flow.stored(op)
@@ -167,6 +161,19 @@ class _Promotion:
             _replace(op, [*op.operands, *initial], crossing)
 
 
+def _check_home(op: Any, fragment: Fragment) -> None:
+    """Only control flow that is known may stand between a fragment and its accesses."""
+    around, home = op.parent, fragment.alloca.parent
+    while around != home:
+        if around.name not in STRUCTURED:
+            raise CompileError(
+                f"a fragment in registers is used inside of {around.name}",
+                where=source_line(op.location),
+                hint="this is a fault of flylab's passes: please report the kernel",
+            )
+        around = around.parent
+
+
 def _complete(op: Any) -> None:
     """Give an `scf.if` the else branch that it may lack."""
     from mlir import ir
@@ -198,19 +205,23 @@ def _replace(op: Any, operands: Any, pieces: list[Piece]) -> None:
     op.erase()
 
 
+_registers: dict[Any, bool] = {}
+
+
 def _in_registers(value: Any) -> bool:
-    spec = of_mlir(value.type)
-    return isinstance(spec, Ptr) and spec.space == "register"
+    found = _registers.get(value.type)
+    if found is None:
+        spec = of_mlir(value.type)
+        found = _registers[value.type] = isinstance(spec, Ptr) and spec.space == "register"
+    return found
 
 
 def _moved(op: Any, place: Place) -> Place:
     """Where a pointer leads that is moved by a number, known or of the device."""
-    from mlir import ir
-
     offset = op.operands[1]
     maker = offset.owner
     if getattr(maker, "name", "") == "arith.constant":
-        return place.moved(int(ir.IntegerAttr(maker.attributes["value"]).value))
+        return place.moved(int(mlir_ir().IntegerAttr(maker.attributes["value"]).value))
     steps = list(map(int, attribute(op, "steps").split())) if "steps" in op.attributes else None
     return place.moved_by_value(Builder(op), offset, steps)
 

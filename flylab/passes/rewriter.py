@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dialect.operations import build
+from flylab.dialect.operations import build, mlir_ir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
 from flylab.places import SourceLine
@@ -59,40 +60,37 @@ class Builder:
     """Makes operations just before a given one, with its location."""
 
     def __init__(self, before: Any):
-        from mlir import ir
-
         self.before = before
-        self.point = ir.InsertionPoint(before)
+        self.point = mlir_ir().InsertionPoint(before)
 
     def fly(self, name: str, operands: list[Any], results: list[Any], **attributes: Any) -> Any:
         """A Fly operation; its first result."""
-        with self.point:
-            return build(f"fly.{name}", operands, results, attributes, loc=self.before.location)
+        return build(f"fly.{name}", operands, results, attributes, loc=self.before.location, point=self.point)
 
     def op(self, name: str, operands: list[Any], result: Any = None, **attributes: Any) -> Any:
         """An operation of an upstream dialect with at most one result (given by type, or as text); its result."""
-        from mlir import ir
-
+        ir = mlir_ir()
         types = [] if result is None else [result if isinstance(result, ir.Type) else parse_type(result)]
-        with self.point:
-            made = ir.Operation.create(
-                name, results=types, operands=operands, attributes=attributes, loc=self.before.location
-            )
+        made = ir.Operation.create(
+            name, results=types, operands=operands, attributes=attributes, loc=self.before.location, ip=self.point
+        )
         return made.results[0] if types else None
 
     def intrinsic(self, name: str, operands: list[Any], result: str | None = None) -> Any:
         """A call of an intrinsic of LLVM; its result, if it has one."""
-        from mlir import ir
-
-        sizes = {"op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0])}
-        return self.op("llvm.call_intrinsic", operands, result, intrin=ir.StringAttr.get(name), **sizes)
+        return self.op("llvm.call_intrinsic", operands, result, **_of_intrinsic(name, len(operands)))
 
     def constant(self, value: int, kind: str = "i32") -> Any:
         """An integer constant."""
-        from mlir import ir
+        return self.op("arith.constant", [], kind, value=mlir_ir().IntegerAttr.get(parse_type(kind), value))
 
-        return self.op("arith.constant", [], kind, value=ir.IntegerAttr.get(parse_type(kind), value))
+
+@functools.cache
+def _of_intrinsic(name: str, operands: int) -> dict[str, Any]:
+    """The attributes of a call of an intrinsic."""
+    ir = mlir_ir()
+    return {"intrin": ir.StringAttr.get(name), "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([operands, 0])}
 
 
 _types: dict[str, Any] = {}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
+from flylab.dialect.operations import mlir_ir
 from flylab.dtypes import BOOL, DTYPES
 from flylab.passes.rewriter import Builder, parse_type
 
@@ -14,6 +16,7 @@ NARROW = {kind for kind, bits in BITS.items() if bits < 8} - {d.mlir for d in DT
 """Types of elements of fewer than 8 bits, Booleans aside: see `subbyte`."""
 
 
+@functools.cache
 def vector_type(element: str, count: int) -> Any:
     """`vector<count x element>`."""
     return parse_type(f"vector<{count}x{element}>")
@@ -31,9 +34,9 @@ def shape_of(value: Any) -> tuple[int, str]:
     return found
 
 
+@functools.cache
 def _array(value: int) -> Any:
-    from mlir import ir
-
+    ir = mlir_ir()
     return ir.ArrayAttr.get([ir.IntegerAttr.get(parse_type("i64"), value)])
 
 
@@ -54,8 +57,7 @@ def extract(builder: Builder, vector: Any, start: int, count: int) -> Any:
 
 def insert(builder: Builder, part: Any, whole: Any, start: int, count: int) -> Any:
     """A vector of `count` elements with `part` from `start` on; `whole` is what it was before, or None for nothing."""
-    from mlir import ir
-
+    ir = mlir_ir()
     lanes, element = shape_of(part)
     if lanes == count:
         return part
@@ -67,8 +69,7 @@ def insert(builder: Builder, part: Any, whole: Any, start: int, count: int) -> A
 
 def element(builder: Builder, vector: Any, index: int) -> Any:
     """One element of a vector."""
-    from mlir import ir
-
+    ir = mlir_ir()
     return builder.op(
         "vector.extract", [vector], shape_of(vector)[1], static_position=ir.DenseI64ArrayAttr.get([index])
     )
@@ -81,16 +82,14 @@ def from_elements(builder: Builder, parts: list[Any], element: str) -> Any:
 
 def shuffle(builder: Builder, a: Any, b: Any, places: Sequence[int]) -> Any:
     """The elements at some places of two vectors of one type; the second vector's count on from the first's."""
-    from mlir import ir
-
+    ir = mlir_ir()
     kind = vector_type(shape_of(a)[1], len(places))
     return builder.op("vector.shuffle", [a, b], kind, mask=ir.DenseI64ArrayAttr.get(list(places)))
 
 
 def zeros(builder: Builder, element: str, count: int) -> Any:
     """`count` elements of 0, as a vector."""
-    from mlir import ir
-
+    ir = mlir_ir()
     kind = vector_type(element, count)
     scalar = parse_type(element)
     zero = ir.IntegerAttr.get(scalar, 0) if element[0] == "i" else ir.FloatAttr.get(scalar, 0.0)

@@ -11,26 +11,25 @@ from __future__ import annotations
 
 import statistics
 
-from bench_cold_compile import LAUNCHERS, sides
-
-KERNELS = {**LAUNCHERS, "launch_steps": "a loop with 40 unrolled steps of two vectors"}
+from cold.cases import EVERY
+from peer import sides
 
 
 def main() -> None:
-    with sides(__doc__) as (ours, peer, count):
-        for launcher, what in KERNELS.items():
+    with sides(__doc__, ["add", "add4", "steps"]) as (ours, peer, count, cases):
+        for case in cases:
             found: dict[str, list[float]] = {}
             for _ in range(count):
                 for side in filter(None, (ours, peer)):
                     # The peer keeps compilations in memory alone here: each process is cold.
                     cache = {"FLYDSL_RUNTIME_ENABLE_CACHE": "1"} if side is peer else {}
-                    time = float(side.run(launcher, "front", **cache))
+                    time = float(side.run(case, "front", **cache))
                     found.setdefault(side.name, []).append(time)
             medians = {name: statistics.median(times) for name, times in found.items()}
             ratio = f", {medians['flylab'] / medians['flydsl']:.2f} of the peer's" if peer else ""
             shown = ", ".join(f"{name} {m:.1f} ms ({min(found[name]):.1f} to {max(found[name]):.1f})"
                               for name, m in medians.items())
-            print(f"{what}: {shown}{ratio}")
+            print(f"{EVERY[case].title}: {shown}{ratio}")
 
 
 if __name__ == "__main__":

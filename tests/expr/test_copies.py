@@ -162,6 +162,32 @@ def test_1000_elements_for_256_threads_of_4(chip: str) -> None:
     assert caught.value.where is not None and caught.value.where.line == FIRST_LINE + 3
 
 
+SOFFSET = """
+buffers = [fx.rocdl.make_buffer_tensor(T) for T in (A, B)]
+r = fx.make_rmem_tensor(4, fx.Float32)
+step = fx.rocdl.readfirstlane(fx.T.i32, C[0])
+load = fx.atom_set_value(atom(fx.rocdl.BufferCopy128b(), fx.Float32), "soffset", 128)
+fx.copy(load, per(buffers[0], 4, i), r, soffset=step)
+fx.copy(load, r, per(buffers[1], 4, i))
+fx.copy(atom(fx.rocdl.BufferAtomicAdd(fx.Float32), fx.Float32), fx.logical_divide(r, fx.make_layout(1, 1)), parts(per(
+        buffers[1], 4, i), 1), soffset=step)
+"""
+
+
+@chips
+def test_an_offset_of_the_whole_wave(chip: str) -> None:
+    """It counts elements, and stands in the instruction; what lies outside then is outside of the buffer."""
+    given, got = np.arange(512, dtype=np.float32), np.zeros(512, np.float32)
+    instructions = run(SOFFSET, given, got, np.array([300], np.int32), chip=chip)
+    moved = np.where(np.arange(256) + 300 < 512, np.resize(np.roll(given, -300), 256), 0)
+    wanted = np.zeros(812)
+    wanted[128:384] = moved
+    wanted[300:556] += moved
+    np.testing.assert_array_equal(got, wanted[:512])
+    loads = [text for text in instructions if text.startswith("buffer_load_dwordx4")]
+    assert len(loads) == 1 and " s" in loads[0].split("]")[-1], loads
+
+
 @chips
 def test_gather_and_scatter(chip: str) -> None:
     rng = np.random.default_rng(1)
@@ -202,6 +228,74 @@ B[i] = r[0]
     np.testing.assert_array_equal(got, np.where(np.arange(64) % 2, given[:64], 0))
 
 
+@chips
+def test_a_histogram_is_a_scatter_of_an_atomic_addition(chip: str) -> None:
+    given = np.random.default_rng(2).integers(0, 10, 256).astype(np.int32)
+    got = np.zeros(10, np.uint32)
+    body = """
+offsets = fx.make_rmem_tensor((1, 4), fx.Int32)
+p = fx.make_rmem_tensor((1, 4), fx.Boolean)
+for j in fx.range_constexpr(4):
+    offsets[0, j] = A[i * 4 + j]
+    p[0, j] = offsets[0, j] != 3
+one = fx.make_rmem_tensor(((1, 1), 4), fx.Uint32)
+one.fill(1)
+fx.scatter(atom(fx.UniversalAtomicAdd(fx.Uint32), fx.Uint32), one, fx.get_iter(B), offsets, pred=p)
+"""
+    run(body, given, got, chip=chip)
+    wanted = np.bincount(given, minlength=10)
+    wanted[3] = 0
+    np.testing.assert_array_equal(got, wanted)
+
+
+@chips
+def test_strides_and_places_that_only_the_device_knows(chip: str) -> None:
+    given, got = np.arange(1024, dtype=np.float16), np.zeros(1024, np.float16)
+    body = """
+step, shift = C[0], C[1]
+rows = fx.make_view(fx.get_iter(A) + shift, fx.make_layout((4, 32), (1, step)))
+out = fx.make_view(fx.get_iter(B), fx.make_layout((4, 64), (1, 4)))
+fx.copy(atom(fx.UniversalCopy(64), fx.Float16), fx.slice(rows, (None, i)), fx.slice(out, (None, i)), pred=i < 32)
+"""
+    run(body, given, got, np.array([17, 3], np.int32), chip=chip)
+    wanted = np.zeros(1024, np.float16)
+    wanted[:128] = given[3 + np.arange(32)[:, None] * 17 + np.arange(4)].reshape(-1)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@chips
+def test_a_tiled_copy_stands_for_its_atom(chip: str) -> None:
+    given, got = np.arange(1024, dtype=np.float32).reshape(16, 64), np.zeros((16, 64), np.float32)
+    body = """
+tiled = fx.make_tiled_copy_tv(atom(fx.UniversalCopy(128), fx.Float32), fx.make_layout((4, 16), (16, 1)),
+                              fx.make_layout((1, 4)))
+mine = tiled.get_slice(i)
+source, target = mine.partition_S(A), mine.partition_D(B)
+r = fx.make_fragment_like(source)
+fx.copy(tiled, source, r)
+fx.copy(mine, r, target)
+"""
+    run(body, given, got, chip=chip)
+    np.testing.assert_array_equal(got, given)
+
+
+@chips
+@pytest.mark.parametrize("row, wide", [(8, "ds_read_b128"), (12, "ds_read2_b64"), (40, "ds_read_b128")])
+def test_lds_is_read_as_wide_as_its_alignment_lets(chip: str, row: int, wide: str) -> None:
+    """Rows of `row` Float16: at multiples of 16 bytes one instruction of 128 bits, at multiples of 8 two of 64."""
+    given, got = np.arange(512, dtype=np.float16), np.zeros(512, np.float16)
+    body = f"""
+rows = fx.make_view(fx.get_iter(lds(fx.Float16, {64 * row})), fx.make_layout((8, 64), (1, {row})))
+wide = atom(fx.UniversalCopy(128), fx.Float16)
+fx.copy(wide, per(A, 8, i), fx.slice(rows, (None, i)))
+fx.barrier()
+fx.copy(wide, fx.slice(rows, (None, 63 - i)), per(B, 8, i))
+"""
+    instructions = run(body, given, got, chip=chip)
+    np.testing.assert_array_equal(got.reshape(64, 8), given.reshape(64, 8)[::-1])
+    assert of(instructions, "ds_read") == [wide]
+
+
 REFUSED: list[tuple[str, str, str]] = [
     ("fx.copy(atom(fx.UniversalCopy(64), fx.BFloat16), per(A, 4, i), f, pred=p)",
      r"holds Float32, the atom copies BFloat16.*holds Float32.*does not have one flag for each atom call.*"
@@ -217,7 +311,11 @@ REFUSED: list[tuple[str, str, str]] = [
      "fx.Boolean"),
     ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f, pred=1.5)", "no Boolean in registers",
      "fx.Boolean"),
-    ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f, imm_offset=4)", "no such state", "pred="),
+    ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f, imm_offset=4)", "has no 'imm_offset'",
+     "it has no state"),
+    ("fx.copy(atom(fx.rocdl.BufferCopy(128), fx.Float32), per(A, 8, i), f, imm_offset=4)", "has no 'imm_offset'",
+     "it has soffset"),
+    ("fx.atom_set_value(atom(fx.rocdl.BufferCopy(128), fx.Float32), 'soffset', 1.5)", "the soffset is", "fx.Int32"),
     ("fx.copy(fx.UniversalCopy(128), per(A, 8, i), f)", "not a copy atom", "fx.make_copy_atom"),
     ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), A[0], f)", "not a tensor", "a slice of one"),
     ("fx.copy_atom_call(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f)", "has 8 elements, the atom moves 4",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flylab.kernels.gemm.preshuffle import preshuffle_gemm
 
 import flylab
 import flylab.compiler as flyc
@@ -78,6 +79,37 @@ def test_a_swizzle_on_one_side_alone_moves_the_numbers(sides: tuple[bool, bool])
     for swizzle, found in zip(SWIZZLES, out, strict=True):
         wanted = [A.flat[bit_by_bit(swizzle, i)] for i in range(1024)]
         assert found.ravel().tolist() == wanted != A.ravel().tolist()
+
+
+TURNS = cell("""
+    @flyc.kernel
+    def k(A: fx.Tensor, B: fx.Tensor, n: fx.Int32, first: fx.Int32):
+        t = fx.thread_idx.x
+        lds = fx.SharedAllocator().allocate(fx.Array[fx.Float16, 2 * 8 * 64])
+        rows = fx.make_composed_layout(fx.Swizzle(3, 3, 3), fx.make_layout((8, 64), (64, 1)))
+        one, other = fx.make_view(lds.ptr, rows), fx.make_view(lds.ptr + 512, rows)
+        atom = fx.make_copy_atom(fx.UniversalCopy128b(), fx.Float16)
+        for i in range(n):
+            f = fx.make_rmem_tensor(8, fx.Float16)
+            fx.copy(atom, fx.slice(fx.zipped_divide(A, (1, 8)), ((0, None), (i * 8 + t // 8, t % 8))), f)
+            fx.copy(atom, f, fx.slice(fx.zipped_divide(one, (1, 8)), ((0, None), (t // 8, t % 8))))
+            gpu.barrier()
+            # A row of which nothing is known: its offset would need 64 bits, and in LDS has 32.
+            place = ((0, None), (first - t // 8, t % 8))
+            fx.copy(atom, fx.slice(fx.zipped_divide(one, (1, 8)), place), f)
+            fx.slice(fx.zipped_divide(B, (1, 8)), ((0, None), (i * 8 + t // 8, t % 8))).store(f.load())
+            one, other = other, one
+
+    @flyc.jit
+    def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32, first: fx.Int32):
+        k(A, B, n, first).launch(grid=1, block=64)
+""")["launch"]
+
+
+def test_swizzled_buffers_that_change_places() -> None:
+    A, B = np.arange(2048, dtype=np.float16).reshape(32, 64), np.zeros((32, 64), np.float16)
+    TURNS(A, B, 4, 7)
+    assert (B.reshape(4, 8, 64) == A.reshape(4, 8, 64)[:, ::-1]).all()
 
 
 RECAST = cell("""
@@ -275,4 +307,14 @@ def test_tiled_copies_through_a_swizzle(chip: str) -> None:
     instructions = instructions_of(TILED["launch"], A, B, Swizzle(3, 3, 3))
     assert accesses("ds_write_b128", instructions) == [[16384, 20480, 24576, 28672]]
     assert accesses("ds_read_b128", instructions) == [list(range(16384, 32768, 2048))] * 2
+    assert len(exclusive_ors(instructions)) == 3
+
+
+def test_a_whole_gemm_has_three_addresses_in_lds() -> None:
+    """A's tiles, in two buffers: one address to write, two to read (the halves of K), all else is offsets."""
+    m, n, k = 128, 128, 512
+    A, B, C = np.zeros((m, k), np.float16), np.zeros((n, k), np.float16), np.zeros((m, n), np.float16)
+    isa = flyc.compile(preshuffle_gemm, A, B, C, m, n, k).isa
+    instructions = [str(i) for i in isa.kernels["preshuffle_kernel"].instructions]
+    assert len(accesses("ds_write_b128", instructions)) == 1 and len(accesses("ds_read_b128", instructions)) == 2
     assert len(exclusive_ors(instructions)) == 3

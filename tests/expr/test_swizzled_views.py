@@ -20,33 +20,48 @@ from tests.layout.test_swizzle import bit_by_bit, swizzles
 from tests.samples import cell, kernel_of
 
 CHIPS = ("gfx942", "gfx950")
+SPACES = ("global", "buffer", "shared")
 ROOM = 8192
 """Elements of memory for each case."""
 
 PLACES = cell("""
     @flyc.kernel
-    def k(out: fx.Tensor, order: fx.Tensor, cases: fx.Constexpr, offsets, buffered: fx.Constexpr):
+    def k(out: fx.Tensor, order: fx.Tensor, cases: fx.Constexpr, offsets, space: fx.Constexpr):
         t = fx.thread_idx.x
         room = fx.size(out) // (3 * len(cases))
-        memory = fx.get_iter(fx.rocdl.make_buffer_tensor(out) if buffered else out)
+        memory = fx.get_iter(fx.rocdl.make_buffer_tensor(out) if space == "buffer" else out)
+        lds = fx.SharedAllocator().allocate(fx.Array[fx.Int32, room])
         for i, ((swizzle, inner, divisor), offset) in enumerate(zip(cases, offsets)):
             if divisor > 1:
                 offset = fx.assume(offset, div=divisor)
             layout = fx.make_composed_layout(swizzle, offset, inner)
-            element, whole, back = [fx.make_view(memory + (3 * i + j) * room, layout) for j in range(3)]
-            if t < fx.size(inner):
-                element[t] = t + 1
-            if t == 0:
-                numbers = fx.make_view(fx.get_iter(order), fx.make_layout(fx.size(inner)))
-                whole.store(numbers.load())
-                # What is read through the view goes to the other half of its room.
-                back.store(numbers.load())
-                fx.make_view(memory + (3 * i + 2) * room + room // 2, fx.make_layout(fx.size(inner))).store(back.load())
+            numbers = fx.make_view(fx.get_iter(order), fx.make_layout(fx.size(inner)))
+            for j in fx.range_constexpr(3):
+                place = fx.make_view(memory + (3 * i + j) * room, fx.make_layout(room))
+                start = fx.get_iter(place)
+                if space == "shared":
+                    start = lds.ptr
+                    for e in range(t, room, 64):
+                        start[e] = 0
+                    gpu.barrier()
+                view = fx.make_view(start, layout)
+                if j == 0:
+                    if t < fx.size(inner):
+                        view[t] = t + 1
+                elif t == 0:
+                    view.store(numbers.load())
+                    if j == 2:  # what is read through the view goes to the other half of its room
+                        fx.make_view(start + room // 2, fx.make_layout(fx.size(inner))).store(view.load())
+                if space == "shared":
+                    gpu.barrier()
+                    for e in range(t, room, 64):
+                        place[e] = start[e]
+                    gpu.barrier()
 
     @flyc.jit
     def launch(out: fx.Tensor, order: fx.Tensor, cases: fx.Constexpr, offsets: fx.Constexpr, a: fx.Int32, b: fx.Int32,
-               c: fx.Int32, d: fx.Int32, runtime: fx.Constexpr, buffered: fx.Constexpr):
-        k(out, order, cases, (a, b, c, d) if runtime else offsets, buffered).launch(grid=1, block=64)
+               c: fx.Int32, d: fx.Int32, runtime: fx.Constexpr, space: fx.Constexpr):
+        k(out, order, cases, (a, b, c, d) if runtime else offsets, space).launch(grid=1, block=64)
 """)["launch"]
 
 
@@ -59,13 +74,13 @@ def views(draw: Any) -> tuple[Swizzle, Layout, int, int]:
 
 @pytest.mark.parametrize("chip", CHIPS)
 @settings(max_examples=10)
-@given(cases=st.lists(views(), min_size=4, max_size=4), runtime=st.booleans(), buffered=st.booleans())
-def test_an_element_lies_where_its_layout_says(chip: str, cases: Any, runtime: bool, buffered: bool) -> None:
+@given(cases=st.lists(views(), min_size=4, max_size=4), runtime=st.booleans(), space=st.sampled_from(SPACES))
+def test_an_element_lies_where_its_layout_says(chip: str, cases: Any, runtime: bool, space: str) -> None:
     offsets = [offset for *_, offset, _ in cases]
     kept = tuple([(swizzle, inner, divisor) for swizzle, inner, _, divisor in cases])
     out = np.zeros(ROOM * 3 * len(cases), np.int32)
     with flylab.use(f"emulated:{chip}"):
-        PLACES(out, np.arange(1, 65, dtype=np.int32), kept, tuple(offsets), *offsets, runtime, buffered)
+        PLACES(out, np.arange(1, 65, dtype=np.int32), kept, tuple(offsets), *offsets, runtime, space)
     for rooms, (swizzle, inner, offset, _) in zip(out.reshape(len(cases), 3, ROOM), cases, strict=True):
         wanted = np.zeros(ROOM, np.int32)
         for number, index in enumerate(brute.table(inner), start=1):
@@ -74,6 +89,53 @@ def test_an_element_lies_where_its_layout_says(chip: str, cases: Any, runtime: b
         assert (rooms[2][: ROOM // 2] == wanted[: ROOM // 2]).all()
         count = len(brute.table(inner))
         assert rooms[2][ROOM // 2 :][:count].tolist() == list(range(1, count + 1))
+
+
+PARTS = cell("""
+    @flyc.kernel
+    def k(memory: fx.Tensor, out: fx.Tensor, cases: fx.Constexpr):
+        t = fx.thread_idx.x
+        for i, (layout, tile, coord) in enumerate(cases):
+            view = fx.zipped_divide(fx.make_view(fx.get_iter(memory), layout), tile)
+            known = [t % fx.size(mode) if c == "t" else c for c, mode in zip(coord, view.shape)]
+            part = fx.slice(view, tuple(known))
+            fx.slice(fx.make_view(fx.get_iter(out) + i * 4096, fx.make_layout((64, fx.size(part)), (64, 1))),
+                     (t, None)).store(part.load())
+
+    @flyc.jit
+    def launch(memory: fx.Tensor, out: fx.Tensor, cases: fx.Constexpr):
+        k(memory, out, cases).launch(grid=1, block=64)
+""")["launch"]
+
+
+@st.composite
+def parts(draw: Any) -> tuple[ComposedLayout, int, tuple[Any, Any]]:
+    """A swizzled layout, a tile, and what a thread takes of (places in a tile, tiles): all (None), one, or its own."""
+    extents = draw(st.lists(st.sampled_from([1, 2, 4, 6, 8]), min_size=1, max_size=2))
+    tile = draw(st.sampled_from([d for d in (1, 2, 4) if extents[0] % d == 0]))
+    strides = [draw(st.sampled_from([1, 2, 4, 8, 9, 16, 64])) for _ in extents]
+    layout = ComposedLayout(draw(swizzles()), draw(st.integers(0, 70)), Layout(tuple(extents), tuple(strides)))
+    count = extents[0] // tile * (extents[1] if len(extents) > 1 else 1)
+    inside = draw(st.sampled_from([None, "t", tile - 1]))
+    return layout, tile, (inside, draw(st.sampled_from([None, "t", count - 1])))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@settings(max_examples=8)
+@given(cases=st.lists(parts(), min_size=8, max_size=8))
+def test_parts_are_those_of_the_layout(chip: str, cases: Any) -> None:
+    """In memory that holds its own indices: the part of each thread is the indices that the definition gives."""
+    out = np.zeros((len(cases), 64, 64), np.int32)
+    with flylab.use(f"emulated:{chip}"):
+        PARTS(np.arange(16384, dtype=np.int32), out, tuple(cases))
+    for (layout, tile, (inside, which)), found in zip(cases, out, strict=True):
+        table = [bit_by_bit(layout.outer, layout.offset + index) for index in brute.table(layout.inner)]
+        count = len(table) // tile
+        for t in range(64):
+            places = range(tile) if inside is None else [t % tile if inside == "t" else inside]
+            tiles = range(count) if which is None else [t % count if which == "t" else which]
+            wanted = [table[j * tile + i] for j in tiles for i in places]
+            assert found[t, : len(wanted)].tolist() == wanted, (str(layout), tile, inside, which)
 
 
 @pytest.fixture(params=CHIPS)
@@ -286,6 +348,13 @@ REFUSED = {
     "a layout before the layout": (
         "fx.make_view(fx.get_iter(A), fx.make_composed_layout(fx.make_layout(64, 2), fx.make_layout(32)))",
         "before the layout of a view stands a swizzle, and not another layout", r"fx\.composition\(outer, inner\)"),
+    "a buffer of a runtime part": (
+        "fx.rocdl.make_buffer_tensor(fx.slice(tile, (t % 16, None)))",
+        r"how far .*S<3,3,3> o \?\{<=960 div=64\} o 64:1 reaches through its swizzle", "make the buffer of the whole"),
+    "a buffer that begins before its pointer": (
+        "fx.rocdl.make_buffer_tensor(fx.make_view(fx.get_iter(A), "
+        "fx.make_composed_layout(SWIZZLE, -8, fx.make_layout(64))))",
+        "has a negative stride, or one that may be", "flip the array"),
     "coordinates": ("fx.make_view(fx.get_iter(A), fx.make_view((0, 0), fx.make_identity_layout((4, 8))))",
                     "which gives coordinates, and not places in memory", "coordinate tensor begins at a coordinate"),
     "more than the registers have": (
@@ -341,3 +410,28 @@ def test_a_view_seen_through_the_algebra(chip: None, name: str) -> None:
     inner = rule(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((16, 64), (64, 1)))).inner
     wanted = [2 * NUMBERS.flat[index] for index in brute.table(inner)]
     assert found.ravel()[: len(wanted)].tolist() == wanted
+
+
+BUFFER = """
+buffer = fx.rocdl.make_buffer_tensor(tile)
+far = fx.assume(t * 0 + 2**30, low=0)
+B[0, t] = buffer[t % 16, t]
+B[1, t] = buffer[16 + t % 4, t]
+B[2, t] = buffer[t - 80, t]
+B[3, t] = buffer[far + t, t]
+B[4, t] = fx.slice(buffer, (t % 16 - 2**26, None))[t]
+B[5, t] = fx.slice(fx.zipped_divide(buffer, (4, 16)), (None, (far, t)))[1, 2]
+buffer[t + 16, t] = 5.0
+buffer[far + t, t] = 5.0
+buffer[t % 16, 63 - t] = 1.0
+"""
+
+
+def test_a_swizzled_buffer_ends_where_its_tensor_does(chip: None) -> None:
+    """What is outside stays outside through the swizzle, however far it is: reads give 0, writes are dropped."""
+    memory, found = np.append(swizzled(NUMBERS), np.full(4096, 7, np.float32)), np.full((16, 64), 3, np.float32)
+    run("t = fx.thread_idx.x\n" + BUFFER, memory, found)
+    assert (found[0] == NUMBERS[np.arange(64) % 16, np.arange(64)]).all() and not found[1:6].any()
+    written = NUMBERS.copy()
+    written[np.arange(64) % 16, 63 - np.arange(64)] = 1
+    assert (memory[:1024] == swizzled(written)).all() and (memory[1024:] == 7).all()

@@ -127,3 +127,67 @@ def test_a_device_thread_outside_of_a_kernel() -> None:
         TILED.get_slice(fx.thread_idx.x)
     with pytest.raises(LayoutError, match="does not number its atoms"):
         fx.make_tiled_mma(MMA.mma_atom, (2, 1, 1))
+
+
+LOOPED = """
+@flyc.kernel
+def k(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+    tid = fx.thread_idx.x
+    thread = tiled.get_slice(tid)
+    part, target = thread.partition_S(A), thread.partition_D(B)
+    fragment = fx.make_fragment_like(fx.slice(part, (None, None, 0)))
+    for i in range(n):
+        thread = tiled.get_slice(tid)
+        part = thread.partition_S(A)
+        if i < n - 1:
+            thread = tiled.get_slice(tid)
+        fx.copy(tiled, fx.slice(part, (None, None, i)), fragment)
+        fx.copy(tiled, fragment, fx.slice(thread.partition_D(B), (None, None, i)))
+
+@flyc.jit
+def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+    k(A, B, n).launch(grid=1, block=128)
+"""
+
+
+def test_in_runtime_control_flow() -> None:
+    """A slice and its partitions are made anew in a loop and a branch, and the rest is sliced by the loop's counter."""
+    names = cell(LOOPED)
+    names["tiled"] = TILED
+    source, target = np.arange(16 * 256, dtype=np.float32).reshape(16, 256), np.zeros((16, 256), np.float32)
+    names["launch"](source, target, 3)
+    assert (target[:, :192] == source[:, :192]).all() and not target[:, 192:].any()
+
+
+def test_the_operations_have_their_published_names() -> None:
+    """And after layout lowering none is left."""
+    names = cell(LOOPED.replace("    for i", "    thread.retile(fx.make_fragment_like(part))\n    for i"))
+    names["tiled"] = TILED
+    array = np.zeros((16, 256), np.float32)
+    stages = {stage.name: stage.text for stage in flyc.compile(names["launch"], array, array, 3).stages()}
+    for name in ("tiled_copy_partition_src", "tiled_copy_partition_dst", "tiled_copy_retile"):
+        assert f'"fly.{name}"' in stages["ir"] and name not in stages["fly-layout-lowering"]
+    assert str(TILED) in stages["ir"]
+
+
+def test_fragments_of_what_is_known_only_in_part() -> None:
+    """Runtime strides count as the largest; coordinates have no order, so their fragment is compact."""
+    found = []
+    names = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, n: fx.Int32):
+            thread = tiled.get_slice(fx.thread_idx.x)
+            part = thread.partition_S(fx.make_view(fx.get_iter(A), fx.make_layout((16, 128), (n, 1))))
+            at = thread.partition_S(fx.make_view((0, 0), fx.make_identity_layout((16, 128))))
+            found.extend([fx.make_fragment_like(part), fx.make_fragment_like(at, fx.Boolean)])
+            found.append(MMA.get_slice(0).make_fragment_B(fx.make_layout((n, 128), (128, 1))))
+
+        @flyc.jit
+        def launch(A: fx.Tensor, n: fx.Int32):
+            k(A, n).launch(grid=1, block=128)
+    """)
+    names.update(tiled=TILED, MMA=MMA, found=found)
+    with pytest.raises(TraceError, match="registers need extents that are known"):
+        flyc.compile(names["launch"], np.zeros((16, 128), np.float32), 128)
+    assert [str(each.spec) for each in found] == ["f32, register, ((4,1),2,2):((1,0),8,4)",
+                                                  "i1, register, ((4,1),2,2):((1,0),4,8)"]

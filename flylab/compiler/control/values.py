@@ -11,7 +11,7 @@ import functools
 import math
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.atoms import CopyAtom, CopyOp, MmaAtom, MmaOp, TiledCopy, TiledMma
@@ -19,14 +19,15 @@ from flylab.compiler.users import PLAIN, exact, is_users
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import BOOL, DTYPES, dtype_text
 from flylab.errors import TraceError
+from flylab.expr.atom_state import whole_state, with_whole_state
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.layout_value import LayoutValue
-from flylab.expr.mma import stated, with_stated
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
 from flylab.expr.span import LEAST, MOST, Span
 from flylab.expr.storage import Peeked, Storage
 from flylab.expr.struct_layout import name_of_kind
 from flylab.expr.tensor import Pointer, Tensor
+from flylab.expr.tiled import ThrCopy, ThrMma
 from flylab.expr.vector import Vector
 from flylab.expr.views import (
     composed_get_inner,
@@ -50,9 +51,6 @@ HEAP_TYPE = 1 << 9
 HEAP_TYPE = 1 << 9
 """The flag of a class that a `class` statement made."""
 
-
-STATIC = (Layout, ComposedLayout, CopyAtom, CopyOp, MmaOp, TiledCopy, TiledMma)
-"""Values that are one where they are equal. An MMA atom has a state beside, which can differ."""
 
 COMPOSED = "a composed layout"
 """The form of its tree, beside its outer part."""
@@ -134,6 +132,9 @@ def _apart(value: Any) -> Leaf | Tree:
         return _tensor(value)
     if isinstance(value, (Storage, Peeked)):
         return _place(value)
+    if isinstance(value, (ThrCopy, ThrMma)):
+        return Tree((kind, value.tiled), (".thr_idx",), (Leaf(value.thr_idx),), lambda v: kind(value.tiled, v[0]),
+                    f"a {kind.__name__} of {value.tiled}")
     if _is_composed(value):
         return _composed(value)
     if isinstance(value, LayoutValue) or (kind is Layout and not has_basis(value.stride)):
@@ -150,10 +151,14 @@ def _apart(value: Any) -> Leaf | Tree:
         text = f"a dict with the keys {', '.join(map(repr, names))}"
         return Tree((kind, names), tuple(f"[{n!r}]" for n in names), parts,
                     lambda v: _filled_dict(value, dict(zip(names, v, strict=True))), text, value)
-    if isinstance(value, MmaAtom):
-        state = stated(value)
-        return Tree(value.op, tuple(f" (its {name})" for name in state), tuple(map(apart, state.values())),
-                    lambda v: with_stated(value, dict(zip(state, v, strict=True))), f"an {value}")
+    if isinstance(value, (CopyAtom, MmaAtom)):
+        state = whole_state(value)
+        return Tree((kind, value), tuple(f" (its {name})" for name in state), tuple(map(apart, state.values())),
+                    lambda v: with_whole_state(value, dict(zip(state, v, strict=True))), f"the atom {value}")
+    if isinstance(value, (TiledCopy, TiledMma)):
+        name = "copy_atom" if isinstance(value, TiledCopy) else "mma_atom"
+        return Tree((kind, value), (f".{name}",), (apart(getattr(value, name)),),
+                    lambda v: replace(value, **{name: v[0]}), f"the {value}")
     if hasattr(kind, "with_leaves"):  # a struct
         return Tree(kind, tuple(f".{n}" for n in value.leaf_names()), tuple(map(apart, value.leaves())),
                     value.with_leaves, f"a {kind.__name__}")
@@ -280,7 +285,7 @@ def same(a: Any, b: Any) -> bool:
         given = [(f.__defaults__, *(f.__kwdefaults__ or {}).values()) for f in (a, b)]
         cells = [tuple(map(id, f.__closure__ or ())) for f in (a, b)]
         return a.__code__ is b.__code__ and cells[0] == cells[1] and same(*given)
-    return bool(a == b) if isinstance(a, STATIC) else False
+    return bool(a == b) if isinstance(a, (Layout, ComposedLayout, CopyOp, MmaOp)) else False
 
 
 def describe(value: Any) -> str:

@@ -13,7 +13,7 @@ from flylab.targets import TARGETS
 GFX12, GFX1250, RDNA = "gfx12 and gfx1250", "gfx1250", "gfx11 and later RDNA chips"
 CHIPS = [
     (r"wmma_.*|swmmac_.*|WMMA\w*", "gfx11, gfx12 and gfx1250 (wave32 matrix instructions)"),
-    (r"tdm_.*|make_(tiled_)?tdm_atom|tensor_(load|store)_.*", GFX1250),
+    (r"tdm_.*|make_(tiled_)?tdm_atom|make_tensor_.*|tensor_.*|.*TDM.*|l2_prefetch_tile", GFX1250),
     (r"cluster|cluster_.*|s_wakeup_barrier|s_get_named_barrier_state|ds_atomic_.*barrier.*", GFX1250),
     (r"(global_(load|store)|load|store)_async_.*|raw_ptr_buffer_load_async_lds|s_wait_(asynccnt|tensorcnt)", GFX1250),
     (r"cvt_scale_pk\w+|cvt_scalef32_(sr_)?pk(8|16)_\w+|tanh|disable_xdl_arb_stall", GFX1250),

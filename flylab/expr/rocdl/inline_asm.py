@@ -14,6 +14,7 @@ from flylab.errors import TraceError
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric
+from flylab.expr.planned import missing
 from flylab.expr.raw import typed
 from flylab.expr.rocdl.immediates import immediate, integers
 from flylab.expr.rocdl.instructions import call, require_chip
@@ -189,6 +190,10 @@ def _emit(text: str, constraints: str, values: list[Any], results: list[tuple[An
         for index, kind in enumerate(types)]
     return [Vector(raw, lanes, kind) if lanes else kind(raw)
             for raw, (kind, lanes) in zip(raws, results, strict=True)]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing("fx.rocdl.inline_asm", name, globals())
 
 
 def cvt_off_f32_i4(src_i32: Any, byte_sel: Any = None) -> Any:

@@ -132,7 +132,7 @@ def _has(given: Any, kind: Any, lanes: int) -> bool:
 def bits_as(value: Any, kind: Any, lanes: int) -> Any:
     """The bits of a number or vector as a number (`lanes` 0) or vector of another format with as many."""
     if isinstance(value, Numeric) and not lanes:
-        return value if type(value) is kind else kind(value)
+        return value if type(value) is kind else value.bitcast(kind)
     vector = value if isinstance(value, Vector) else Vector.from_elements([value], type(value))
     seen = vector if vector.dtype is kind else vector.bitcast(kind)
     return seen if lanes else seen[0]

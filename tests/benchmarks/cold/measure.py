@@ -1,6 +1,6 @@
-"""Time one cold compile, in this process: `python measure.py launch_scalar isa|hsaco|lazy|front`, in milliseconds.
+"""Time one cold compile, in this process: `python measure.py add isa|hsaco|lazy|front`, in milliseconds.
 
-It runs under either interpreter, beside copies of the kernels, with the environment that bench_cold_compile.py gives.
+It runs under either interpreter, beside cases.py, which says what is compiled, with the environment that peer.py gives.
 Importing is over before the clock starts. flylab imports MLIR, LLVM and its own compiler at the first compile, and the
 peer when it is imported: so they are imported first here too, except for `lazy`, which times all of the first compile.
 flylab generates what it is asked for: in the mode `hsaco` the linked code object, which the peer always makes, else the
@@ -14,22 +14,22 @@ then finds the compilation. Both in the processor's time of this thread.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import time
+from typing import Any
 
-import torch
-import unrolled
-import vector_add
+from cases import EVERY
 
 AHEAD = ["llvmlite.binding", "flylab.passes.pipeline", "flylab.codegen.amdgpu", "flylab.runtime.launch"]
 DIALECTS = ["arith", "builtin", "func", "gpu", "irdl", "llvm", "scf", "vector"]
 MLIR = ["ir", "passmanager", "rewrite", *(f"dialects.{name}" for name in DIALECTS)]
 
 
-def front(launcher: object, arguments: tuple[object, ...]) -> float:
+def front(flyc: Any, launcher: Any, arguments: tuple[object, ...]) -> float:
     """The milliseconds of the front end."""
     spent = []
-    if "flylab" in sys.modules:
+    if OURS:
         compiled = importlib.import_module("flylab.runtime.compiled")
         trace = compiled.trace
 
@@ -40,28 +40,29 @@ def front(launcher: object, arguments: tuple[object, ...]) -> float:
             return traced
 
         compiled.trace = timed
-        vector_add.flyc.compile(launcher, *arguments)
+        flyc.compile(launcher, *arguments)
         return spent[0]
     for _ in range(5):
         start = time.thread_time()
-        launcher(*arguments)  # type: ignore[operator]
+        launcher(*arguments)
         spent.append((time.thread_time() - start) * 1e3)
     return min(spent[1:])
 
 
 if __name__ == "__main__":
-    module = vector_add if hasattr(vector_add, sys.argv[1]) else unrolled
-    launcher, mode = getattr(module, sys.argv[1]), sys.argv[2]
-    if "flylab" in sys.modules and mode != "lazy":
+    case, mode = EVERY[sys.argv[1]], sys.argv[2]
+    launcher, flyc = case.launcher, importlib.import_module(case.module).flyc
+    OURS = flyc.__name__.startswith("flylab")
+    if OURS and mode != "lazy":
         for name in [*AHEAD, *(f"mlir.{part}" for part in MLIR)]:
             importlib.import_module(name)
-    a, b, c = (torch.ones(4096) for _ in range(3))
+    arguments = case.arguments(os.environ["ARCH"])
     if mode == "front":
-        print(front(launcher, (a, b, c, 4096)))
+        print(front(flyc, launcher, arguments))
         sys.exit()
     start = time.perf_counter()
-    made = vector_add.flyc.compile(launcher, a, b, c, 4096)
+    made = flyc.compile(launcher, *arguments)
     size = 0
-    if "flylab" in sys.modules:
+    if OURS:
         size = len(made.hsaco if mode == "hsaco" else made.code.assembly)
     print(size, (time.perf_counter() - start) * 1e3)

@@ -1,0 +1,13 @@
+"""The published module `flydsl.expr.enum`: each of its names is one of `flylab.expr`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flylab.expr as fx
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(fx, name)
