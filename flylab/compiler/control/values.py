@@ -156,7 +156,7 @@ def _apart(value: Any) -> Leaf | Tree:
         return Tree((kind, value), tuple(f" (its {name})" for name in state), tuple(map(apart, state.values())),
                     lambda v: with_whole_state(value, dict(zip(state, v, strict=True))), f"the atom {value}")
     if isinstance(value, (TiledCopy, TiledMma)):
-        name = "copy_atom" if isinstance(value, TiledCopy) else "mma_atom"
+        name = "atom" if isinstance(value, TiledCopy) else "mma_atom"
         return Tree((kind, value), (f".{name}",), (apart(getattr(value, name)),),
                     lambda v: replace(value, **{name: v[0]}), f"the {value}")
     if hasattr(kind, "with_leaves"):  # a struct
