@@ -26,7 +26,9 @@ SET = "atom = fx.atom_set_value(atom, "
 SCALES = {
     "an arm": (f"if n > 2:\n    {SET}'scale_a', 129)\n{PRODUCT}", 512),
     "the other arm": (f"if n > 5:\n    {SET}'scale_a', 129)\n{PRODUCT}", 128),
-    "another scale in each arm": (f"if n > 5:\n    {SET}'scale_a', 129)\nelse:\n    {SET}'scale_b', 126)\n{PRODUCT}", 64),
+    "another scale in each arm": (
+        f"if n > 5:\n    {SET}'scale_a', 129)\nelse:\n    {SET}'scale_b', 126)\n{PRODUCT}", 64
+    ),
     "a loop": (f"for i in range(n):\n    {SET}'scale_a', 127 + i)\n    {PRODUCT}", 128 * 7),
     "after a loop": (f"for i in range(n):\n    {SET}'scale_a', 127 + i)\n{PRODUCT}", 512),
 }
