@@ -220,7 +220,8 @@ def _past_registers(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _first_lane(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    conversion.address[op.results[0]] = first_lane(builder, conversion.address[op.operands[0]])
+    pointer = conversion.address[op.operands[0]]
+    conversion.address[op.results[0]] = first_lane(builder, pointer, int(attribute(op, "apart")))
 
 
 def _alignment(spec: Ptr) -> Any:
