@@ -10,7 +10,6 @@ UNOFFERED = {
     "IntTuple": ("is a class of the wheel, and an int tuple is a Python tuple here", "write (8, (4, 2))"),
     "Tile": ("is a class of the wheel, and a tile is a Python tuple of layouts here", "write fx.make_tile(...)"),
     "BasisType": (_TYPE, "fx.E(0, 1) makes one"),
-    "ComposedLayoutType": (_TYPE, "fx.make_composed_layout(...) makes one"),
     "CoordSwizzleType": (_TYPE, "fx.Swizzle(bits, base, shift) swizzles an index"),
     "CoordTensorType": (_TYPE, "fx.make_view((0, 0), fx.make_identity_layout(shape)) makes one"),
     "CopyAtomType": (_TYPE, "fx.make_copy_atom(...) makes one"),

@@ -235,7 +235,6 @@ REFUSALS = {
     "a fourth dimension": ("fx.block_dim[3]", "fx.block_dim[3]", "0, 1 or 2"),
     "arithmetic with all three": ("fx.thread_idx + 1", "fx.thread_idx has no operator '+'", "fx.thread_idx.x"),
     "a misspelt name": ("gpu.shufle_xor(t, 1)", "fx.gpu has no name 'shufle_xor'", "fx.gpu.shuffle_xor"),
-    "what is not there yet": ("gpu.SharedAllocator()", "fx.gpu.SharedAllocator is part of the language", "What this"),
 }
 
 

@@ -91,6 +91,53 @@ def test_an_element_lies_where_its_layout_says(chip: str, cases: Any, runtime: b
         assert rooms[2][ROOM // 2 :][:count].tolist() == list(range(1, count + 1))
 
 
+PARTS = cell("""
+    @flyc.kernel
+    def k(memory: fx.Tensor, out: fx.Tensor, cases: fx.Constexpr):
+        t = fx.thread_idx.x
+        for i, (layout, tile, coord) in enumerate(cases):
+            view = fx.zipped_divide(fx.make_view(fx.get_iter(memory), layout), tile)
+            known = [t % fx.size(mode) if c == "t" else c for c, mode in zip(coord, view.shape)]
+            part = fx.slice(view, tuple(known))
+            fx.slice(fx.make_view(fx.get_iter(out) + i * 4096, fx.make_layout((64, fx.size(part)), (64, 1))),
+                     (t, None)).store(part.load())
+
+    @flyc.jit
+    def launch(memory: fx.Tensor, out: fx.Tensor, cases: fx.Constexpr):
+        k(memory, out, cases).launch(grid=1, block=64)
+""")["launch"]
+
+
+@st.composite
+def parts(draw: Any) -> tuple[ComposedLayout, int, tuple[Any, Any]]:
+    """A swizzled layout, a tile, and what a thread takes of (places in a tile, tiles): all (None), one, or its own."""
+    extents = draw(st.lists(st.sampled_from([1, 2, 4, 6, 8]), min_size=1, max_size=2))
+    tile = draw(st.sampled_from([d for d in (1, 2, 4) if extents[0] % d == 0]))
+    strides = [draw(st.sampled_from([1, 2, 4, 8, 9, 16, 64])) for _ in extents]
+    layout = ComposedLayout(draw(swizzles()), draw(st.integers(0, 70)), Layout(tuple(extents), tuple(strides)))
+    count = extents[0] // tile * (extents[1] if len(extents) > 1 else 1)
+    inside = draw(st.sampled_from([None, "t", tile - 1]))
+    return layout, tile, (inside, draw(st.sampled_from([None, "t", count - 1])))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@settings(max_examples=8)
+@given(cases=st.lists(parts(), min_size=8, max_size=8))
+def test_parts_are_those_of_the_layout(chip: str, cases: Any) -> None:
+    """In memory that holds its own indices: the part of each thread is the indices that the definition gives."""
+    out = np.zeros((len(cases), 64, 64), np.int32)
+    with flylab.use(f"emulated:{chip}"):
+        PARTS(np.arange(16384, dtype=np.int32), out, tuple(cases))
+    for (layout, tile, (inside, which)), found in zip(cases, out, strict=True):
+        table = [bit_by_bit(layout.outer, layout.offset + index) for index in brute.table(layout.inner)]
+        count = len(table) // tile
+        for t in range(64):
+            places = range(tile) if inside is None else [t % tile if inside == "t" else inside]
+            tiles = range(count) if which is None else [t % count if which == "t" else which]
+            wanted = [table[j * tile + i] for j in tiles for i in places]
+            assert found[t, : len(wanted)].tolist() == wanted, (str(layout), tile, inside, which)
+
+
 @pytest.fixture(params=CHIPS)
 def chip(request: pytest.FixtureRequest) -> Iterator[None]:
     with flylab.use(f"emulated:{request.param}"):

@@ -145,8 +145,9 @@ __all__ = [
     "wave_barrier",
     "writelane",
     *FUNCTIONS,
+    *CALLS,
 ]
-globals().update(FUNCTIONS)
+globals().update(FUNCTIONS | CALLS)  # one function for each row of their tables: mfma_f32_16x16x16f16 and so on
 
 
 def __getattr__(name: str) -> Any:
