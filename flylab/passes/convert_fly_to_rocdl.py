@@ -27,6 +27,7 @@ from flylab.passes.shared_memory import SPACE, SharedMemory, gep, moved_in_lds
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import shape_of, vector_type
+from flylab.passes.whole_waves import keep_waves_whole
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target
 
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
@@ -46,6 +47,7 @@ class ConvertFlyToRocdl(Pass):
 
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
+        keep_waves_whole(module)
         ops = operations(module.operation)
         conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops)), list[Any]()
         printing: set[str] = set()

@@ -39,10 +39,6 @@ Ready kernels by domain, importable as `flylab.kernels`. Each file is written to
 
 Written by `python tests/benchmarks/isa_table.py --write`. Each cell is ours / that of the published `flydsl` 0.5.0
 wheel, from one text, in which only the package's name in the imports differs. LDS and scratch are in bytes.
-
-More than the wheel's are scalar registers, which limit nothing below 100, and in the scaled rows up to five
-instructions: our arguments lie side by side, so LLVM loads several pointers at once and copies them to where buffer
-descriptors are. In "tiled MMA f32" LLVM unrolls our shorter loop once, hence twice the matrix instructions.
 """
 
 

@@ -8,7 +8,6 @@ from tests.benchmarks import isa_table
 from tests.benchmarks.isa_table import CASES, CHIPS, COLUMNS, PAGE, ours, page, read
 
 TABLE = read(PAGE.read_text())
-SCALED = {f"preshuffle GEMM {kind}, scaled" for kind in ("fp8 to bf16", "int8 to f16")}
 
 
 def test_the_page_is_what_the_command_writes_of_its_figures():
@@ -24,18 +23,8 @@ def test_our_figures_are_those_of_the_present_compiler(case, chip):
 
 @pytest.mark.parametrize("row", TABLE, ids=" ".join)
 def test_ours_are_no_more_than_the_wheels(row):
-    """Beside the matrix instructions, of which a loop that LLVM unrolls further has more.
-
-    Known to be more: scalar registers, and with five tensors (SCALED) up to 1 % more instructions. Our arguments lie
-    side by side, so that LLVM loads several pointers at once and copies them to where descriptors are.
-    """
     mine, theirs = (dict(zip(COLUMNS, figures, strict=True)) for figures in TABLE[row])
-    for figures in (mine, theirs):
-        figures["instructions"] -= figures["MFMA"]
-    allowed = 1.01 if row[0] in SCALED else 1
-    assert mine["instructions"] <= theirs["instructions"] * allowed
-    assert all(mine[column] <= theirs[column] for column in ("VGPR", "AGPR", "LDS"))
-    assert mine["SGPR"] <= theirs["SGPR"] + 8
+    assert all(mine[column] <= theirs[column] for column in COLUMNS)
     assert (mine["spills"], mine["scratch"]) == (0, 0)
 
 
