@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from math import gcd
 from typing import Any
 
@@ -30,7 +31,7 @@ from flylab.passes.gemm_lowering import lower_gemm
 from flylab.passes.regions import ENDS, STRUCTURED
 from flylab.passes.register_steps import lowest, note_steps
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
-from flylab.passes.vectors import element, extract, shape_of, vector_type
+from flylab.passes.vectors import extract, joined, vector_type
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class _Lowering:
     def __init__(self) -> None:
         self.pointer: dict[Any, Any] = {}
         self.leaves: dict[Any, list[Any]] = {}
+        self.pieces: dict[Any, list[tuple[Any, int, int]]] = {}
+        """What each vector that was loaded in pieces is joined of: (vector, 0, count) each."""
 
     def moved(self, builder: Builder, pointer: Any, offset: Any) -> Any:
         """A pointer moved by a number of elements, known or of the device; what is known beside a swizzle after it."""
@@ -76,21 +79,22 @@ class _Lowering:
         """The elements of a layout at a pointer, in the order of its coordinates, as a vector."""
         kind = of_mlir(pointer.type).dtype.mlir
         pieces = [
-            builder.fly("ptr_load", [self.moved(builder, pointer, start)], [vector_type(kind, count)])
+            (builder.fly("ptr_load", [self.moved(builder, pointer, start)], [vector_type(kind, count)]), 0, count)
             for start, count in _runs(layout)
         ]
-        if len(pieces) == 1:
-            return pieces[0]
-        elements = [element(builder, piece, i) for piece in pieces for i in range(shape_of(piece)[0])]
-        return builder.op("vector.from_elements", elements, vector_type(kind, len(elements)))
+        whole = joined(builder, pieces)
+        self.pieces[whole] = pieces
+        return whole
 
     def store(self, builder: Builder, value: Any, pointer: Any, layout: Layout) -> None:
         """The mirror of `load`."""
-        taken = 0
-        for start, count in _runs(layout):
-            part = extract(builder, value, taken, count)
-            builder.fly("ptr_store", [part, self.moved(builder, pointer, start)], [])
-            taken += count
+        runs_of, pieces = _runs(layout), self.pieces.get(value, ())
+        # What was loaded in the same pieces is stored in these: only the joined vector's other uses need it.
+        if [count for _, count in runs_of] != [count for *_, count in pieces]:
+            ends = accumulate((count for _, count in runs_of), initial=0)
+            pieces = [(value, first, count) for first, (_, count) in zip(ends, runs_of, strict=False)]
+        for (start, _), piece in zip(runs_of, pieces, strict=True):
+            builder.fly("ptr_store", [extract(builder, *piece), self.moved(builder, pointer, start)], [])
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
