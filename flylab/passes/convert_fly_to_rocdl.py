@@ -49,6 +49,7 @@ class ConvertFlyToRocdl(Pass):
         ops = operations(module.operation)
         conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops)), list[Any]()
         printing: set[str] = set()
+        constants: dict[Any, Any] = {}
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
             if crossing.take(op):
@@ -67,7 +68,7 @@ class ConvertFlyToRocdl(Pass):
                         where=source_line(op.location),
                         hint="this is a fault of flylab's passes: please report the kernel",
                     )
-                rule(conversion, op, Builder(op))
+                rule(conversion, op, Builder(op, constants))
                 done.append(op)
         erase(done)
         crossing.erase_arguments()

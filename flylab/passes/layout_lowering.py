@@ -59,6 +59,8 @@ class _Lowering:
     def __init__(self) -> None:
         self.pointer: dict[Any, Any] = {}
         self.leaves: dict[Any, list[Any]] = {}
+        self.moves: dict[Any, Any] = {}
+        """Block, pointer and a known offset -> the pointer moved, in that block."""
         self.pieces: dict[Any, list[tuple[Any, int, int]]] = {}
         """What each vector that was loaded in pieces is joined of: (vector, 0, count) each."""
 
@@ -69,11 +71,13 @@ class _Lowering:
         if type(offset) is int:
             if offset == 0:
                 return pointer
-            value = builder.constant(offset, "i32" if abs(offset) <= MOST[32] else "i64")
-        else:
-            value = offset.value(64 if offset.high > MOST[32] else offset.bits)
-        spec = of_mlir(pointer.type)
-        return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
+            key = builder.block, pointer, offset
+            found = self.moves.get(key)
+            if found is None:
+                value = builder.constant(offset, "i32" if abs(offset) <= MOST[32] else "i64")
+                found = self.moves[key] = _add_offset(builder, pointer, value, offset)
+            return found
+        return _add_offset(builder, pointer, offset.value(64 if offset.high > MOST[32] else offset.bits), offset)
 
     def load(self, builder: Builder, pointer: Any, layout: Layout) -> Any:
         """The elements of a layout at a pointer, in the order of its coordinates, as a vector."""
@@ -112,6 +116,11 @@ class _Lowering:
             raise LayoutError(f"{result.type} was expected, and {found} computed")
         self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
                                if isinstance(facts, RuntimeInt)]
+
+
+def _add_offset(builder: Builder, pointer: Any, value: Any, offset: Any) -> Any:
+    spec = of_mlir(pointer.type)
+    return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
 
 
 def _moved_align(spec: Ptr, offset: Any) -> int:

@@ -29,7 +29,8 @@ def _fields(kind: Any) -> tuple[str, ...]:
 def children(node: ast.AST) -> list[ast.AST]:
     """The statements, expressions and their parts right below a node, in their order."""
     found: list[ast.AST] = []
-    for field in _fields(type(node)):
+    kind: Any = type(node)
+    for field in _fields(kind):
         value = getattr(node, field, None)
         if type(value) is list:
             found += value if None not in value else [each for each in value if each is not None]
