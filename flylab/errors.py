@@ -98,12 +98,12 @@ class CheckFailed(DeviceError, AssertionError):
 
 @dataclass(frozen=True)
 class Check:
-    """What a check says where its condition does not hold, and the user's line that makes it."""
+    """What a check says where its condition does not hold, and the user's line that makes it, where there is one."""
 
     message: str
     where: SourceLine | None = None
     hint: str | None = None
 
-    def failed(self, place: str = "") -> CheckFailed:
-        """The error; `place` tells which thread met it."""
-        return CheckFailed(self.message + place, where=self.where, hint=self.hint)
+    def failed(self, place: str = "", where: SourceLine | None = None) -> CheckFailed:
+        """The error; `place` tells which thread met it, `where` the line of a check that has none."""
+        return CheckFailed(self.message + place, where=self.where or where, hint=self.hint)

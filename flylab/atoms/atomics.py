@@ -35,7 +35,7 @@ class Atomic:
         element = dtype_text(self.dtype)
         return element if self.lanes == 1 else f"vector<{self.lanes}x{element}>"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.op}, {self.value}" + (f", {self.scope}" if self.scope else "")
 
     def chips(self, space: str) -> tuple[str, ...]:

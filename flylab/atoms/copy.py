@@ -85,7 +85,7 @@ class CopyOp:
     cache: int = 0
     atomic: Atomic | None = None
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if self.atomic:
             return f"{self.family}<{self.atomic}>"
         before = f"trans = {self.trans}b, " if self.trans else ""
@@ -264,7 +264,7 @@ class CopyAtom:
         """(thread, value) -> element, by which a tile is divided among threads: that of the registers."""
         return self.layout_dst_tv
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"copy_atom<{self.op}, {dtype_text(self.dtype)}>"
 
     @classmethod

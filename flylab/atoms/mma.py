@@ -169,7 +169,7 @@ class MmaOp:
         options = "".join(f", {n} = {given}" for n, given in zip(OPTIONS[self.family], self.options, strict=True))
         return f"{self.family}<{shape}, {formats}{options}>"
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self._text
 
 
@@ -254,5 +254,5 @@ class MmaAtom:
         """The elements of "A", "B" or "C" that a thread holds."""
         return self.op.elements(matrix) // self.num_threads
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"mma_atom<{self.op}>"

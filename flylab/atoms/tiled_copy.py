@@ -175,7 +175,7 @@ class TiledCopy:
         modes = zip(leaves(where.shape), leaves(where.stride), strict=True)
         return [(extent, step.path[0]) for extent, step in modes if extent != 1]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"tiled_copy<{self.atom}, {self.layout_tv_tiled}, {tile_text(self.tile_mn)}>"
 
     @staticmethod

@@ -225,7 +225,7 @@ class TiledMma:
         threads = self.threads_of(operand, Layout(shape))
         return of_thread(threads, self.thread_of(operand, (0, 0, 0, 0)))[0].shape
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         order = "" if self.permutation_mnk == (None, None, None) else f", {tile_text(self.permutation_mnk)}"
         return f"tiled_mma<{self.mma_atom}, {self.atom_layout}{order}>"
 

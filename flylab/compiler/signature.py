@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.atoms import CopyAtom, MmaAtom, TiledCopy, TiledMma
 from flylab.dtypes import BOOL
 from flylab.errors import ArgumentError, TraceError
 from flylab.expr.numeric import Numeric, numeric_class
@@ -121,6 +122,8 @@ class Signature:
                 return Parameter(parameter.name, NUMBER, numeric_class(annotation))
             if issubclass(annotation, (Layout, ComposedLayout, tuple, list)):
                 return Parameter(parameter.name, INFERRED)  # known, or with runtime numbers: the value tells
+            if issubclass(annotation, (CopyAtom, MmaAtom, TiledCopy, TiledMma)):
+                return Parameter(parameter.name, CONSTEXPR, constexpr_type=annotation)
         raise TraceError(
             f"parameter '{parameter.name}' of '{self.function.__name__}' is annotated {annotation!r}",
             where=self.where(),

@@ -12,6 +12,9 @@ from typing import Any
 
 from flylab.dialect.types import TYPE_NAMES, to_mlir
 
+WHOLE_WAVES = "fly.whole_waves"
+"""The attribute of a kernel with matrix products: the number of the check that its waves go one way as a whole."""
+
 
 @dataclass(frozen=True)
 class Operation:

@@ -12,7 +12,7 @@ from flylab.expr.location import name_of
 from flylab.expr.tensor import Tensor
 from flylab.expr.vector import MAX_VECTOR
 from flylab.expr.views import get_iter, make_view
-from flylab.layout import Layout, size
+from flylab.layout import Layout, get_leaves, size
 
 SHAPES = "(V, M, N) of D and C, (V, M, K) of A, (V, N, K) of B"
 
@@ -81,12 +81,14 @@ def multiplied(what: str, atom: MmaAtom, fragments: list[Fragment], single: bool
 
     Raises `TraceError` where the values of one are not the atom's, or the counts along M, N and K differ.
     """
+    _check_apart(what, fragments[0])
     if all(each.is_single for each in fragments):
         # All modes are the values: (4,1) as ((4,1)).
         return [each.seen(_of(each.layout)) if len(each.modes) > 1 else each for each in fragments]
-    if single:
+    if single or all(len(each.modes) == 1 for each in fragments) and fragments[0].values > 1:
         each = next(each for each in fragments if not each.is_single)
-        raise _wrong_values(what, atom, each, size(each.layout), "use fx.gemm for several atoms")
+        raise _wrong_values(what, atom, each, size(each.layout), "use fx.gemm for several atoms" if single else
+                            f"for several atoms the fragments are {SHAPES}")
     d, a, b, c = fragments
     if len(d.modes) == 2 and all(each.values == 1 for each in fragments):
         d, a, b, c = (each.seen(_of(Layout(1, 0), *each.modes)) for each in fragments)
@@ -110,6 +112,14 @@ def multiplied(what: str, atom: MmaAtom, fragments: list[Fragment], single: bool
 
 def _of(*modes: Layout) -> Layout:
     return Layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
+
+
+def _check_apart(what: str, d: Fragment) -> None:
+    """D is written, each value to a register of its own."""
+    steps = zip(get_leaves(d.layout.shape), get_leaves(d.layout.stride), strict=True)
+    if any(stride == 0 and extent > 1 for extent, stride in steps):
+        raise TraceError(f"{what}: {d.name} {d.layout} has one register for several values of D",
+                         hint=f"make a fragment: fx.make_rmem_tensor({d.layout.shape}, fx.{d.tensor.spec.dtype})")
 
 
 def _check_ranks(what: str, fragments: tuple[Fragment, ...]) -> None:

@@ -9,19 +9,17 @@ from flylab.atoms import SCALED, STATE, UNIVERSAL, GemmTraversalOrder, MmaAtom, 
 from flylab.atoms.mma import covers
 from flylab.atoms.traversal import steps
 from flylab.errors import TraceError
-from flylab.expr.atom_state import atom_set_value
+from flylab.expr.atom_state import ONE, atom_set_value
 from flylab.expr.emit import fly
 from flylab.expr.fragments import Fragment, multiplied
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, numeric_class
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Tensor
+from flylab.expr.whole_waves import require_whole_waves
 from flylab.layout import Layout
 from flylab.layout.int_tuple import has_runtime
 from flylab.targets import Target
-
-ONE = 0x7F7F7F7F
-"""Four scales of 1: E8M0 has a bias of 127."""
 
 
 def UniversalFMA(elem_ty: Any) -> MmaOp:
@@ -103,7 +101,8 @@ def _checked(what: str, given: Any, state: dict[str, Any]) -> MmaAtom:
         raise TraceError(f"{what}({name_of(given, repr(given))}, ...): not an MMA atom",
                          hint="make one: fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))")
     _check_chip(what, atom, kernel.target)
-    _check_block(what, atom, kernel.block)
+    if atom.num_threads > 1:
+        require_whole_waves(what, str(atom.op))
     for field, value in state.items():
         atom = atom_set_value(atom, field, value)
     return atom
@@ -149,16 +148,6 @@ def _check_chip(what: str, atom: MmaAtom, target: Target) -> None:
         hint=f"the 8-bit floats of {target.arch} are {kinds}" if small and atom.op.family != SCALED else
         f"give an atom of {target.arch}, or compile for {atom.op.chips[0]}: flylab.use(\"{atom.op.chips[0]}\")",
     )
-
-
-def _check_block(what: str, atom: MmaAtom, block: tuple[int, int, int] | None) -> None:
-    """An instruction takes the registers of all lanes of a wave, also of those that the block does not have."""
-    threads = 1
-    for extent in block or ():
-        threads *= extent
-    if block and threads % atom.num_threads:
-        raise TraceError(f"{what}: {atom.op} is done by {atom.num_threads} threads, and the block has {threads}",
-                         hint=f"give the block a multiple of {atom.num_threads} threads")
 
 
 def _state_of(what: str, atom: MmaAtom) -> list[Any]:

@@ -27,6 +27,7 @@ from flylab.passes.shared_memory import SPACE, SharedMemory, gep, moved_in_lds
 from flylab.passes.small_floats import converted
 from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import shape_of, vector_type
+from flylab.passes.whole_waves import keep_waves_whole
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target
 
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
@@ -46,6 +47,7 @@ class ConvertFlyToRocdl(Pass):
 
     def run(self, module: Any) -> None:
         """Convert each Fly operation, in program order."""
+        keep_waves_whole(module)
         ops = operations(module.operation)
         conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops)), list[Any]()
         printing: set[str] = set()
@@ -132,13 +134,19 @@ def _inttoptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    stride = builder.constant(0, "i16")
+    # Not rocdl.make.buffer.rsrc, which clears the upper 16 bits of the address: those of a pointer are 0.
     known = attribute(op, "num_records")
-    records = op.operands[1] if known == "?" else builder.constant(int(known), "i64")
-    flags = builder.constant(BUFFER_FLAGS, "i32")
-    base = conversion.address[op.operands[0]]
-    descriptor = builder.op("rocdl.make.buffer.rsrc", [base, stride, records, flags], BUFFER_POINTER)
-    conversion.address[op.results[0]] = (descriptor, None)
+    base = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], "i64")
+    if known == "?":
+        records = builder.op("arith.trunci", [op.operands[1]], "i32")
+        upper = builder.op("arith.extui", [records], "i64")
+        upper = builder.op("arith.ori", [upper, builder.constant(BUFFER_FLAGS << 32, "i64")], "i64")
+    else:
+        upper = builder.constant(BUFFER_FLAGS << 32 | int(known), "i64")
+    halves = [builder.op("arith.extui", [half], "i128") for half in (base, upper)]
+    shifted = builder.op("arith.shli", [halves[1], builder.constant(64, "i128")], "i128")
+    words = builder.op("arith.ori", [halves[0], shifted], "i128")
+    conversion.address[op.results[0]] = (builder.op("llvm.inttoptr", [words], BUFFER_POINTER), None)
 
 
 def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:

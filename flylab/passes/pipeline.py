@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.errors import CompileError
+from flylab.passes.align_pointer_arguments import AlignPointerArguments
 from flylab.passes.atom_call_to_ssa_form import AtomCallToSsaForm
 from flylab.passes.canonicalize import Canonicalize
 from flylab.passes.convert_fly_to_rocdl import ConvertFlyToRocdl
@@ -48,6 +49,7 @@ STEPS: tuple[Pass | Upstream, ...] = (
         "gpu.module(convert-scf-to-cf,cse,convert-gpu-to-rocdl{{chipset={arch} runtime=HIP}})",
     ),
     TakeKernels(),
+    AlignPointerArguments(),
     Upstream(
         "convert to LLVM",
         "convert-cf-to-llvm,convert-vector-to-llvm,convert-arith-to-llvm,convert-func-to-llvm,"

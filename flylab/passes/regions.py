@@ -89,6 +89,13 @@ def crossings(op: Any) -> tuple[Crossing, ...]:
     return rule(op) if rule else ()
 
 
+def deciding(op: Any) -> list[Any]:
+    """The values that decide which way, or how often, structured control flow goes."""
+    if op.name == "scf.while":
+        return [end_of(op).operands[0]]
+    return list(op.operands)[: 3 if op.name == "scf.for" else 1]
+
+
 def made_again(op: Any, operands: Sequence[Any], results: Sequence[Any]) -> Any:
     """The same operation before an old one, with other operands and result types. It takes the regions over.
 

@@ -18,6 +18,10 @@ TILE_M, TILE_N = 64, 64
 """The tile of C of a block, 32 x 32 for each of its 4 waves."""
 
 
+STEP = 32
+"""Elements of K in a step: two matrix instructions deep for elements of 16 bits, eight for those of 32."""
+
+
 def depth_of(dtype):
     """K of the matrix instruction that gfx942 and gfx950 share: 4 for Float32, 16 for Float16 and BFloat16."""
     return {32: 4, 16: 16}[dtype.width]
@@ -25,7 +29,7 @@ def depth_of(dtype):
 
 @flyc.kernel
 def tiled_mma_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, K: fx.Constexpr[int]):
-    """One tile of C, K in steps of two matrix instructions."""
+    """One tile of C, K in steps."""
     tid, row, column = fx.thread_idx.x, fx.block_idx.x, fx.block_idx.y
     depth = depth_of(A.dtype)
     atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, depth, A.dtype))
@@ -37,7 +41,7 @@ def tiled_mma_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, K: fx.Constexpr[i
     copy_B = fx.make_tiled_copy_B(load, mma).get_slice(tid)
     copy_C = fx.make_tiled_copy_C(store, mma).get_slice(tid)
 
-    tile_A, tile_B = fx.make_tile(TILE_M, 2 * depth), fx.make_tile(TILE_N, 2 * depth)
+    tile_A, tile_B = fx.make_tile(TILE_M, STEP), fx.make_tile(TILE_N, STEP)
     tA = fx.slice(fx.flat_divide(fx.rocdl.make_buffer_tensor(A, max_size=False), tile_A), (None, None, row, None))
     tB = fx.slice(fx.flat_divide(fx.rocdl.make_buffer_tensor(B), tile_B), (None, None, column, None))
     tC = fx.slice(fx.flat_divide(fx.rocdl.make_buffer_tensor(C, max_size=False), fx.make_tile(TILE_M, TILE_N)),
@@ -49,7 +53,7 @@ def tiled_mma_kernel(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, K: fx.Constexpr[i
     c = share.make_fragment_C(tC)
     into_A, into_B = copy_A.retile(a), copy_B.retile(b)
     c.fill(0)
-    for k in range(K // (2 * depth)):
+    for k in range(K // STEP):
         fx.copy(load, fx.slice(steps_A, (None, None, None, k)), into_A)
         fx.copy(load, fx.slice(steps_B, (None, None, None, k)), into_B)
         fx.gemm(mma, c, a, b, c)
@@ -61,8 +65,8 @@ def tiled_mma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Constexpr[int], N:
               K: fx.Constexpr[int], stream: fx.Stream = fx.Stream(None)):
     """C = A @ B.T for contiguous A (M, K) and B (N, K) of one type (Float32, Float16, BFloat16) and Float32 C (M, N).
 
-    N must be a multiple of 64, and K one of 32, or of 8 for Float32.
+    N must be a multiple of 64, and K one of 32.
     """
-    whole_tiles(K, 2 * depth_of(A.dtype), "a row of A")
+    whole_tiles(K, STEP, "a row of A")
     grid = (fx.ceildiv(M, TILE_M), whole_tiles(N, TILE_N, "a row of C"), 1)
     tiled_mma_kernel(A, B, C, K).launch(grid=grid, block=(256, 1, 1), stream=stream)

@@ -12,7 +12,7 @@ import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.atoms import GemmTraversalOrder
 from flylab.layout import Layout
-from tests.samples import cell
+from tests.samples import cell, kernel_of
 
 M, N, K = 2, 2, 3
 
@@ -277,3 +277,71 @@ def test_elements_below_a_byte_stay_in_their_words(dtype: Any) -> None:
     names = [line.split()[0] for line in str(compiled.show("isa")).splitlines() if line.startswith("\tv_")]
     assert names.count("v_mfma_f32_16x16x128_f8f6f4") == 4
     assert not {name for name in names if name.startswith(("v_bfe", "v_and", "v_or", "v_alignbit", "v_lshr"))}
+
+
+# Registers r of 4 or 9 numbers, and D, A, B and C in them: (offset, layout). C apart is full of 2.
+SHARED: dict[str, Any] = {
+    "D over A": ((0, ((1, 2, 2), (1, 1, 2))), (0, ((1, 2, 1), (1, 1, 1))), (4, ((1, 2, 1), (1, 1, 1))), None),
+    "D over B": ((2, ((1, 2, 2), (1, 1, 2))), (0, ((1, 2, 1), (1, 1, 1))), (2, ((1, 2, 1), (1, 1, 1))), None),
+    "D over A along K": ((0, ((1, 2, 2), (1, 1, 2))), (0, ((1, 2, 3), (1, 3, 1))), (3, ((1, 2, 3), (1, 3, 1))), None),
+    "D one after C": ((1, ((1, 2, 2), (1, 1, 2))), (5, ((1, 2, 1), (1, 1, 1))), (7, ((1, 2, 1), (1, 1, 1))),
+                      (0, ((1, 2, 2), (1, 1, 2)))),
+    "D is C transposed": ((0, ((1, 2, 2), (1, 1, 2))), (5, ((1, 2, 1), (1, 1, 1))), (7, ((1, 2, 1), (1, 1, 1))),
+                          (0, ((1, 2, 2), (1, 2, 1)))),
+}
+
+
+@flyc.kernel
+def shared_kernel(R: fx.Tensor, C: fx.Tensor, views: fx.Constexpr):
+    t = fx.thread_idx.x
+    r, c = fx.make_rmem_tensor(9, fx.Float32), fx.make_rmem_tensor((1, 2, 2), fx.Float32)
+    r.store(R[t, None].load())
+    c.fill(2.0)
+    d, a, b, addend = (fx.make_view(fx.get_iter(r) + at[0], fx.make_layout(*at[1])) if at else c for at in views)
+    fx.gemm(fx.make_mma_atom(fx.UniversalFMA(fx.Float32)), d, a, b, addend)
+    R[t, None].store(r.load())
+
+
+@flyc.jit
+def shared(R: fx.Tensor, C: fx.Tensor, views: fx.Constexpr):
+    shared_kernel(R, C, views).launch(grid=1, block=64)
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_d_in_registers_that_are_read(name: str) -> None:
+    """D = A x B + C of what was there before."""
+    before = np.random.default_rng(3).integers(-9, 10, (64, 9)).astype(np.float32)
+    wanted, found = before.copy(), before.copy()
+
+    def at(view: Any, thread: int) -> np.ndarray:
+        offset, (shape, stride) = view
+        return np.array([[thread * 9 + offset + i * stride[1] + j * stride[2] for j in range(shape[2])]
+                         for i in range(shape[1])])
+
+    d, a, b, c = SHARED[name]
+    for thread in range(64):
+        addend = before.flat[at(c, thread)] if c else 2
+        wanted.flat[at(d, thread)] = before.flat[at(a, thread)] @ before.flat[at(b, thread)].T + addend
+    shared(found, found, SHARED[name])
+    assert np.array_equal(found, wanted)
+
+
+def test_d_of_an_instruction_over_its_a() -> None:
+    """All four atoms along K read A before the first sets D."""
+    body = """
+    t = fx.thread_idx.x
+    r = fx.make_rmem_tensor(4, fx.Float32)
+    c = fx.make_rmem_tensor((4, 1, 1), fx.Float32)
+    for k in fx.range_constexpr(4):
+        r[k] = A[t % 16, t // 16 + 4 * k]
+    c.fill(0.0)
+    a = fx.make_view(fx.get_iter(r), fx.make_layout((1, 1, 4), (1, 1, 1)))
+    d = fx.make_view(fx.get_iter(r), fx.make_layout((4, 1, 1), (1, 1, 1)))
+    fx.gemm(fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 4, fx.Float32)), d, a, a, c)
+    for i in fx.range_constexpr(4):
+        A[t // 16 * 4 + i, t % 16] = r[i]
+    """
+    before = np.random.default_rng(4).integers(-9, 10, (16, 16)).astype(np.float32)
+    found = before.copy()
+    kernel_of(body)["launch"](found)
+    assert np.array_equal(found, before @ before.T)

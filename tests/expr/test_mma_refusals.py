@@ -22,6 +22,14 @@ LINE = 6  # the first after these
 BODIES: dict[str, tuple[str, str, str]] = {
     "too few values": ("w = fx.make_rmem_tensor((2, 2, 3), fx.Float16)\nfx.gemm(atom, d, w, b, d)",
                        "'w' (2,2,3):(1,2,4) has 2 values in its first mode", "(V, M, K) of A"),
+    "too many values, of one atom else": (
+        "v, w = fx.make_rmem_tensor(4, fx.Float16), fx.make_rmem_tensor(8, fx.Float16)\n"
+        "e = fx.make_rmem_tensor(4, fx.Float32)\nfx.gemm(atom, e, v, w, e)",
+        "'w' 8:1 has 8 values in its first mode, and a thread gives", "for several atoms the fragments are (V, M, N)"),
+    "one register for all of D": ("w = fx.make_view(fx.get_iter(d), fx.make_layout((4, 2, 2), (0, 4, 8)))\n"
+                                  "fx.gemm(atom, w, a, b, d)",
+                                  "'w' (4,2,2):(0,4,8) has one register for several values of D",
+                                  "fx.make_rmem_tensor((4, 2, 2), fx.Float32)"),
     "f32 into an f16 atom": ("w = fx.make_rmem_tensor((4, 2, 3), fx.Float32)\nfx.gemm(atom, d, w, b, d)",
                              "'w' holds Float32, and A of fly_rocdl.cdna3.mfma<16x16x16, (f16, f16) -> f32> is Float16",
                              "make the fragment of fx.Float16"),
@@ -83,7 +91,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
                                "fx.rocdl.mfma_f32_16x16x16f16(fx.T.vec(16, fx.T.f32), [v, v, w, 0, 0, 0])",
                                "gives vector<4xf32>, and its result type is vector<16xf32>", "T.vec(4, T.f32)"),
     "raw: cbsz": ("v = fx.Vector.filled(4, 1.0, fx.Float16)\nw = fx.Vector.filled(4, 0.0, fx.Float32)\n"
-                  "fx.rocdl.mfma_f32_16x16x16f16(None, [v, v, w, 1, 0, 0])", "a cbsz of 1", "0 to 0"),
+                  "fx.rocdl.mfma_f32_16x16x16f16(None, [v, v, w, 1, 0, 0])", "a cbsz of 1", "give 0"),
     "raw: a tensor": ("w = fx.Vector.filled(4, 0.0, fx.Float32)\n"
                       "fx.rocdl.mfma_f32_16x16x16f16(None, [a, w, w, 0, 0, 0])", "a is 'a', a Tensor", "vector<4xf16>"),
     "raw: neither chip's": ("fx.rocdl.mfma_f32_16x16x8bf16(None, [])", "no name 'mfma_f32_16x16x8bf16'",

@@ -143,6 +143,7 @@ OURS = (
     "fly-promote-regmem-to-vectorssa",
     "convert-fly-to-rocdl",
     "fly-take-kernels",
+    "fly-align-pointer-arguments",
 )
 
 

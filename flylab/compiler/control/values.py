@@ -11,13 +11,15 @@ import functools
 import math
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from flylab.atoms import CopyAtom, CopyOp, MmaAtom, MmaOp, TiledCopy, TiledMma
 from flylab.compiler.users import PLAIN, exact, is_users
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import BOOL, DTYPES, dtype_text
 from flylab.errors import TraceError
+from flylab.expr.atom_state import whole_state, with_whole_state
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
@@ -149,6 +151,14 @@ def _apart(value: Any) -> Leaf | Tree:
         text = f"a dict with the keys {', '.join(map(repr, names))}"
         return Tree((kind, names), tuple(f"[{n!r}]" for n in names), parts,
                     lambda v: _filled_dict(value, dict(zip(names, v, strict=True))), text, value)
+    if isinstance(value, (CopyAtom, MmaAtom)):
+        state = whole_state(value)
+        return Tree((kind, value), tuple(f" (its {name})" for name in state), tuple(map(apart, state.values())),
+                    lambda v: with_whole_state(value, dict(zip(state, v, strict=True))), f"the atom {value}")
+    if isinstance(value, (TiledCopy, TiledMma)):
+        name = "atom" if isinstance(value, TiledCopy) else "mma_atom"
+        return Tree((kind, value), (f".{name}",), (apart(getattr(value, name)),),
+                    lambda v: replace(value, **{name: v[0]}), f"the {value}")
     if hasattr(kind, "with_leaves"):  # a struct
         return Tree(kind, tuple(f".{n}" for n in value.leaf_names()), tuple(map(apart, value.leaves())),
                     value.with_leaves, f"a {kind.__name__}")
@@ -275,7 +285,7 @@ def same(a: Any, b: Any) -> bool:
         given = [(f.__defaults__, *(f.__kwdefaults__ or {}).values()) for f in (a, b)]
         cells = [tuple(map(id, f.__closure__ or ())) for f in (a, b)]
         return a.__code__ is b.__code__ and cells[0] == cells[1] and same(*given)
-    return bool(a == b) if isinstance(a, (Layout, ComposedLayout)) else False
+    return bool(a == b) if isinstance(a, (Layout, ComposedLayout, CopyOp, MmaOp)) else False
 
 
 def describe(value: Any) -> str:

@@ -74,7 +74,7 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     thread = coordinates(worker.wave * WAVE_SIZE + (lane if checked else worker.fault_lane), geometry.block)
     if checked:
         check: Check = checks[which]
-        return check.failed(f"\n    in block {block}, thread {thread} of kernel '{kernel.name}'")
+        return check.failed(f"\n    in block {block}, thread {thread} of kernel '{kernel.name}'", where)
     place = f"\n    in block {block}, thread {thread} of kernel '{kernel.name}', at {described(instruction)}"
     if worker.fault_kind == TRAP:
         return DeviceError(f"the kernel trapped (code {worker.fault_address}){place}", where=where)

@@ -19,6 +19,7 @@ def immediate(what: str, name: str, given: Any, low: int, high: int, hint: str |
     Raises `TraceError` for what is no integer or lies outside, `NotKnown` for a number of the device.
     """
     number = plain(given)
+    hint = hint or (f"give an int from {low} to {high}" if low < high else f"give {low}")
     if isinstance(number, Integer):
         if not number.is_static:
             raise NotKnown(
@@ -28,10 +29,10 @@ def immediate(what: str, name: str, given: Any, low: int, high: int, hint: str |
         number = number.value
     if isinstance(number, bool) or not isinstance(number, int):
         raise TraceError(f"{what}: the {name} is {name_of(given, repr(given))}, and it takes an integer",
-                         hint=hint or f"give an int from {low} to {high}")
+                         hint=hint)
     if not low <= number <= high:
-        raise TraceError(f"{what}: a {name} of {number}, and it goes from {low} to {high}",
-                         hint=hint or f"give an int from {low} to {high}")
+        range_ = f"goes from {low} to {high}" if low < high else f"is always {low}"
+        raise TraceError(f"{what}: a {name} of {number}, and it {range_}", hint=hint)
     return number
 
 

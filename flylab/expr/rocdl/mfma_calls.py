@@ -27,6 +27,7 @@ from flylab.expr.raw import typed
 from flylab.expr.rocdl.immediates import immediate
 from flylab.expr.state import require_kernel
 from flylab.expr.vector import Vector
+from flylab.expr.whole_waves import require_whole_waves
 from flylab.expr.words import word
 from flylab.mfma import FORMATS, Mfma
 
@@ -70,6 +71,7 @@ def _call(what: str, row: Mfma, result_type: Any, operands: Sequence[Any]) -> An
     if chip not in row.chips:
         raise TraceError(f"{what} is of {' and '.join(row.chips)}, and the kernel is compiled for {chip}",
                          hint=f"compile for {row.chips[0]}: flylab.use(\"{row.chips[0]}\")")
+    require_whole_waves(what, row.name)
     fields = _fields(row)
     if not isinstance(operands, (list, tuple)) or len(operands) != 3 + len(fields):
         count = f"{len(operands)} operands" if isinstance(operands, (list, tuple)) else repr(operands)

@@ -1,0 +1,34 @@
+"""Instructions that take the registers of all lanes of a wave, whichever of them are switched on: matrix products.
+
+Source: CDNA3 ISA, "EXEC is ignored" of the matrix instructions. So all threads of a wave have to come to one together:
+a block is whole waves, and `flylab.passes.whole_waves` sees to the branches and loops around it.
+"""
+
+from __future__ import annotations
+
+from flylab.dialect.operations import WHOLE_WAVES
+from flylab.errors import Check, TraceError
+from flylab.expr.checks import in_region
+from flylab.expr.state import require_kernel
+from flylab.mfma import WAVE
+
+
+def require_whole_waves(what: str, name: str) -> None:
+    """The kernel makes an instruction `name` of whole waves. Raises `TraceError` where its block has a part of one."""
+    from mlir import ir
+
+    kernel = require_kernel(what)
+    threads = 1
+    for extent in kernel.block or ():
+        threads *= extent
+    if kernel.block and threads % WAVE:
+        raise TraceError(f"{what}: {name} is done by {WAVE} threads, and the block has {threads}",
+                         hint=f"give the block a multiple of {WAVE} threads")
+    if in_region() and WHOLE_WAVES not in kernel.operation.attributes:
+        i32 = ir.IntegerType.get_signless(32)
+        kernel.operation.attributes[WHOLE_WAVES] = ir.IntegerAttr.get(i32, len(kernel.checks))
+        kernel.checks.append(Check(
+            "the threads of a wave part here, and the matrix product inside takes the registers of all of them, also "
+            "of those that do not come to it",
+            hint="let a wave go one way: decide by thread_idx.x // 64, or by what is the same for its 64 threads; and "
+                 "choose results thread by thread after the product: cond.select(x, y)"))
