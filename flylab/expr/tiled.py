@@ -23,7 +23,9 @@ from flylab.expr.make_fragment import mma_make_fragment
 from flylab.expr.tensor import Tensor
 from flylab.expr.thread_slices import note_slice, take, thread_index
 from flylab.expr.views import slice_view
-from flylab.layout import ComposedLayout, Layout, idx2crd, make_layout_tv
+from flylab.layout import ComposedLayout, Layout, coalesce, idx2crd, make_layout_tv
+from flylab.layout.int_tuple import has_runtime
+from flylab.targets import WAVE_SIZE
 
 _idx2crd = traced(idx2crd)
 
@@ -105,13 +107,38 @@ class ThrCopy(_Thread):
                           self.thr_idx)
 
     def partition_D(self, dst: Any) -> Any:
-        """The thread's part of a destination: (value, rest of each mode)."""
-        return self._part(_threads("tiled_copy_partition_dst", self.tiled.threads_dst, dst, tiled_copy=self.tiled),
-                          self.thr_idx)
+        """The thread's part of a destination: (value, rest of each mode).
+
+        Raises `TraceError` where the atom goes past the registers into LDS, and the lanes do not lie side by side.
+        """
+        threads = _threads("tiled_copy_partition_dst", self.tiled.threads_dst, dst, tiled_copy=self.tiled)
+        if self.tiled.atom.op.to_lds:
+            _check_lanes(self.tiled, dst, _facts(threads))
+        return self._part(threads, self.thr_idx)
 
     def retile(self, t: Any) -> Any:
         """A fragment of the thread, made for other atoms on the same tiles, as this copy takes its elements."""
         return _threads("tiled_copy_retile", self.tiled.retile, t, tiled_copy=self.tiled)
+
+
+def _check_lanes(tiled: TiledCopy, dst: Any, threads: Any) -> None:
+    """Refuse a destination in which the lanes of a wave do not lie as a copy past the registers puts them."""
+    if not isinstance(threads, Layout) or has_runtime(threads[0][0].stride):
+        return
+    lanes, each = coalesce(threads[0][0]), tiled.atom.num_values
+    if lanes.stride == each:
+        return
+    for lane in range(tiled.num_threads):
+        first = lane - lane % WAVE_SIZE
+        found, wanted = lanes(lane) - lanes(first), (lane - first) * each
+        if found != wanted:
+            raise TraceError(
+                f"partition_D of {name_of(dst, 'the destination')} {_facts(dst)} by {name_of(tiled, 'a tiled copy')}: "
+                f"thread {lane} lies {found} elements from thread {first}, and {tiled.atom.op} puts it {wanted} from "
+                "there, the lanes of a wave side by side",
+                hint="let the threads run as the destination lies in memory, or copy through registers: "
+                "fx.UniversalCopy",
+            )
 
 
 class ThrMma(_Thread):

@@ -44,6 +44,8 @@ NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_u
 # Where the compiler knew the size of private memory, and where it did not.
 INDEX_HINTS = ("an index into memory of the thread's own is outside of it",
                "a recursion is too deep, an array of dynamic size too long, or an index outside of its array")
+ALIGN_HINT = "begin at a multiple of what is moved at once: two Float16 at an even element, from an aligned array"
+MISALIGNMENTS = (LDS_UNALIGNED_BASE, LDS_MISALIGNED, MISALIGNED)
 EMPTY_HINT = "launch only where there is data"
 
 
@@ -89,9 +91,8 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         what = f"store {worker.fault_size} components to" if "_store_" in instruction.mnemonic else "read"
         return DeviceError(f"the device cannot {what} the format {names(worker.fault_address)}{place}", where=where,
                            hint="a store needs all components of its format, and no floats of 10 or 11 bits")
-    if worker.fault_kind == LDS_UNALIGNED_BASE:
-        return DeviceError(f"M0 and the offset make byte {worker.fault_address} of LDS, which is no multiple of 4"
-                           f"{place}", where=where)
+    if worker.fault_kind in MISALIGNMENTS:
+        return DeviceError(_misaligned(worker, instruction) + place, where=where, hint=ALIGN_HINT)
     if worker.fault_kind == NOWHERE:
         what = f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
         return DeviceError(what + place, where=where)
@@ -103,19 +104,23 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if worker.fault_kind == LDS_OUTSIDE:
         what, hint = _outside_lds(kernel, geometry, worker)
         return OutOfBounds(what + place, where=where, hint=hint)
-    if worker.fault_kind == LDS_MISALIGNED:
-        return DeviceError(f"an atomic of {worker.fault_size} bytes at byte {worker.fault_address} of LDS, which is no "
-                           f"multiple of {worker.fault_size}{place}", where=where)
     if worker.fault_kind == LDS_PARTIAL:
         return DeviceError(f"a transposing read in which only some lanes of a group of {worker.fault_size} are active"
                            f"{place}", where=where, hint="the lanes exchange what they read, so all must take part")
-    if worker.fault_kind == MISALIGNED:
-        atomic = "_atomic_" in instruction.mnemonic
-        what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
-        return DeviceError(f"{what} of {worker.fault_size} bytes {'at' if atomic else 'from'} address "
-                           f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
     what, hint = _outside(kernel, worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
+
+
+def _misaligned(worker: Worker, instruction: Instruction) -> str:
+    """What an access did whose address is no multiple of what it must be."""
+    size, address = worker.fault_size, worker.fault_address
+    if worker.fault_kind == LDS_UNALIGNED_BASE:
+        return f"M0 and the offset make byte {address} of LDS, which is no multiple of 4"
+    if worker.fault_kind == LDS_MISALIGNED:
+        return f"an atomic of {size} bytes at byte {address} of LDS, which is no multiple of {size}"
+    if "_atomic_" in instruction.mnemonic:
+        return f"an atomic of {size} bytes at address {address:#x}, which is no multiple of {size}"
+    return f"a scalar load of {size} bytes from address {address:#x}, which is no multiple of 4"
 
 
 def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple[str, str]:
