@@ -51,6 +51,7 @@ class ConvertFlyToRocdl(Pass):
         ops = operations(module.operation)
         conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops)), list[Any]()
         printing: set[str] = set()
+        constants: dict[Any, Any] = {}
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
             if crossing.take(op):
@@ -69,7 +70,7 @@ class ConvertFlyToRocdl(Pass):
                         where=source_line(op.location),
                         hint="this is a fault of flylab's passes: please report the kernel",
                     )
-                rule(conversion, op, Builder(op))
+                rule(conversion, op, Builder(op, constants))
                 done.append(op)
         erase(done)
         crossing.erase_arguments()

@@ -127,8 +127,8 @@ def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple
     """What an access of LDS beyond the workgroup's bytes did wrong, and a hint."""
     total = geometry.lds_bytes(kernel)
     has = f"{total} bytes ({kernel.lds_bytes} static + {geometry.shared} dynamic)" if total else "none"
-    hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared=" if total else
-            "launch it with dynamic LDS: shared= is its number of bytes")
+    hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared=, in a launcher smem="
+            if total else "launch it with dynamic LDS: shared= is its number of bytes")
     return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
 
 
