@@ -1,7 +1,7 @@
 """Instructions that take the registers of all lanes of a wave, whichever of them are switched on: matrix products.
 
-Source: CDNA3 ISA, "EXEC is ignored" of the matrix instructions. So all threads of a wave have to come to one together:
-a block is whole waves, and `flylab.passes.whole_waves` sees to the branches and loops around it.
+The software device does as `flylab.emulator.handlers.matrix` says of EXEC. So all threads of a wave have to come to one
+together: a block is whole waves, and `flylab.passes.whole_waves` sees to the branches and loops around it.
 """
 
 from __future__ import annotations
