@@ -71,7 +71,8 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **s
 
     The first mode of `src` and `dst` is what one atom moves (or a whole number of atoms); the other modes are walked.
     Both must have the atom's number format and as many elements, and what one atom moves must be consecutive in
-    memory. Between two places in memory it goes through registers.
+    memory. Between two places in memory it goes through registers. Element goes to element, in the order of their
+    coordinates: a fragment of one tiled copy is taken by another with `retile`.
 
     `pred` is a Boolean for all atoms, or a Boolean register tensor with one flag for each: of the shape (1, modes after
     the first), or of these modes. Where a flag is off no memory is touched: the destination stays as it was (registers

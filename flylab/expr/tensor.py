@@ -86,13 +86,15 @@ class Tensor(Owned):
     `t[None, j]` is the part at `j`, as `fx.slice(t, (None, j))`.
     """
 
-    __slots__ = ("spec", "reach")
+    __slots__ = ("spec", "reach", "part_of")
 
     def __init__(self, value: Any, reach: Span | None = None):
         self._own(value)
         self.spec: MemRef = of_mlir(value.type)
         self.reach = reach
         """As a pointer's."""
+        self.part_of: Any = None
+        """The tiled copy whose values the first mode is, of a part of one thread and of a fragment made like it."""
 
     @property
     def dtype(self) -> type[Numeric]:

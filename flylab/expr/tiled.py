@@ -7,6 +7,7 @@ tensor is one operation of the Fly dialect that sees the parts of all threads, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flylab import atoms
@@ -103,8 +104,8 @@ class ThrCopy(_Thread):
         A tensor that the tile does not divide is covered too far, as by `fx.zipped_divide`: partition a coordinate
         tensor of the same shape, and compare it with the shape, for a predicate.
         """
-        return self._part(_threads("tiled_copy_partition_src", self.tiled.threads_src, src, tiled_copy=self.tiled),
-                          self.thr_idx)
+        threads = _threads("tiled_copy_partition_src", self.tiled.threads_src, src, tiled_copy=self.tiled)
+        return _noted(self._part(threads, self.thr_idx), self.tiled)
 
     def partition_D(self, dst: Any) -> Any:
         """The thread's part of a destination: (value, rest of each mode).
@@ -114,11 +115,23 @@ class ThrCopy(_Thread):
         threads = _threads("tiled_copy_partition_dst", self.tiled.threads_dst, dst, tiled_copy=self.tiled)
         if self.tiled.atom.op.to_lds:
             _check_lanes(self.tiled, dst, _facts(threads))
-        return self._part(threads, self.thr_idx)
+        return _noted(self._part(threads, self.thr_idx), self.tiled)
 
     def retile(self, t: Any) -> Any:
-        """A fragment of the thread, made for other atoms on the same tiles, as this copy takes its elements."""
-        return _threads("tiled_copy_retile", self.tiled.retile, t, tiled_copy=self.tiled)
+        """A fragment of the thread, made for other atoms on the same tiles, as this copy takes its elements.
+
+        One made like the part of another tiled copy has its values in the order of this one then. Raises `LayoutError`
+        where that copy gives the thread other elements.
+        """
+        rule = partial(self.tiled.retile, held=getattr(t, "part_of", None))
+        return _noted(_threads("tiled_copy_retile", rule, t, tiled_copy=self.tiled), self.tiled)
+
+
+def _noted(part: Any, tiled: TiledCopy) -> Any:
+    """A part, noted to be one of a tiled copy."""
+    if isinstance(part, Tensor):
+        part.part_of = tiled
+    return part
 
 
 def _check_lanes(tiled: TiledCopy, dst: Any, threads: Any) -> None:

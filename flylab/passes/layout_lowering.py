@@ -102,16 +102,18 @@ class _Lowering:
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
-        found = _facts(value)
+        spec = of_mlir(value.type)
+        if not spec.is_runtime:
+            return _facts(spec)
         leaves = iter(self.leaves.get(value, ()))
-        return map_runtime(lambda facts: DeviceInt(facts, builder, next(leaves)), found)
+        return map_runtime(lambda facts: DeviceInt(facts, builder, next(leaves)), _facts(spec))
 
     def record(self, result: Any, found: Any) -> None:
         """Keep the leaves of a result, if it has any."""
-        wanted = numbers(_facts(result))
-        if not any([isinstance(facts, RuntimeInt) for facts in wanted]):
+        spec = of_mlir(result.type)
+        if not spec.is_runtime:
             return
-        got = numbers(found)
+        wanted, got = numbers(_facts(spec)), numbers(found)
         if len(wanted) != len(got):
             raise LayoutError(f"{result.type} was expected, and {found} computed")
         self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
@@ -130,8 +132,7 @@ def _moved_align(spec: Ptr, offset: Any) -> int:
     return known if spec.space == "shared" and known > own else 0
 
 
-def _facts(value: Any) -> Any:
-    spec = of_mlir(value.type)
+def _facts(spec: Any) -> Any:
     return spec.value() if isinstance(spec, Algebra) else spec.facts()
 
 

@@ -55,6 +55,30 @@ def test_loads_past_the_registers_of_which_the_first_lanes_are_off(chip: str) ->
     np.testing.assert_array_equal(got, np.where(np.arange(256) % 64 >= 5, given, 0))
 
 
+GATHER = """
+tile, places = lds(fx.Float32, 64), fx.make_rmem_tensor(1, fx.Int32)
+places[0], tile[i] = i * 37 % 200, -1.0
+fx.barrier()
+fx.{}(atom({}(32), fx.Float32), {}, pred=i % 3 != 0)
+fx.rocdl.s_waitcnt(vmcnt=0)
+fx.barrier()
+B[i] = tile[i]
+"""
+OWN = "fx.slice(parts(tile, 1), (None, i))"
+
+
+@chips
+@pytest.mark.parametrize("op, A", TO_LDS, ids=["buffer", "buffer async", "global async"])
+def test_lanes_gather_from_their_own_places_into_lds(op: str, A: str, chip: str) -> None:
+    given, got = np.arange(200, dtype=np.float32), np.zeros(64, np.float32)
+    run(GATHER.format("gather", op, f"fx.get_iter({A}), places, {OWN}"), given, got, chip=chip)
+    i = np.arange(64)
+    np.testing.assert_array_equal(got, np.where(i % 3 != 0, i * 37 % 200, -1))
+    with pytest.raises(FlylabError, match="side by side in LDS, and cannot scatter them") as caught:
+        run(GATHER.format("scatter", op, f"parts({A}, 1), fx.get_iter(tile), places"), given, got, chip=chip)
+    assert caught.value.hint and caught.value.where is not None
+
+
 @pytest.mark.parametrize("op, A", TO_LDS, ids=["buffer", "buffer async", "global async"])
 @pytest.mark.parametrize("bits", [96, 128])
 def test_gfx942_moves_4_bytes_a_lane(op: str, A: str, bits: int) -> None:
