@@ -117,7 +117,7 @@ def _with_soffset(atom: CopyAtom, pointer: Pointer) -> Pointer:
     soffset = atom.state.get("soffset")
     if pointer.spec.space != "buffer" or soffset is None:
         return pointer
-    return Pointer(fly("add_soffset", [pointer.value, soffset.ir_value()], [pointer.spec]), pointer.reach)
+    return Pointer(fly("add_soffset", [pointer.value, soffset.ir_value()], [pointer.spec]), pointer.reach, pointer.room)
 
 
 def gather(copy_atom: CopyAtom, base_iter: Pointer, offset_tensor: Tensor, dst_tensor: Tensor, *,

@@ -102,7 +102,7 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
                            f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where, hint=hint)
     if worker.fault_kind == LDS_OUTSIDE:
-        what, hint = _outside_lds(kernel, geometry, worker)
+        what, hint = _outside_lds(kernel, geometry, worker, launched=where is not None)
         return OutOfBounds(what + place, where=where, hint=hint)
     if worker.fault_kind == LDS_PARTIAL:
         return DeviceError(f"a transposing read in which only some lanes of a group of {worker.fault_size} are active"
@@ -123,12 +123,17 @@ def _misaligned(worker: Worker, instruction: Instruction) -> str:
     return f"a scalar load of {size} bytes from address {address:#x}, which is no multiple of 4"
 
 
-def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple[str, str]:
-    """What an access of LDS beyond the workgroup's bytes did wrong, and a hint."""
+def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker, launched: bool) -> tuple[str, str]:
+    """What an access of LDS beyond the workgroup's bytes did wrong, and a hint; `launched` by a launcher, whose kernel
+    has source lines, and not as assembly."""
     total = geometry.lds_bytes(kernel)
     has = f"{total} bytes ({kernel.lds_bytes} static + {geometry.shared} dynamic)" if total else "none"
-    hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared=, in a launcher smem="
-            if total else "launch it with dynamic LDS: shared= is its number of bytes")
+    if launched:
+        hint = "an index into LDS is too large or negative, or more is needed: " + (
+            "a larger smem= of the launch" if geometry.shared else "allocate a larger array")
+    else:
+        hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared="
+                if total else "launch it with dynamic LDS: shared= is its number of bytes")
     return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
 
 
