@@ -51,6 +51,8 @@ TARGETS = {
     )
 }
 DEFAULT_ARCH = "gfx942"
+(WAVE_SIZE,) = {each.wave_size for each in TARGETS.values()}
+"""The threads of a wave, on every chip."""
 
 
 def target(arch: str | Target) -> Target:

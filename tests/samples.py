@@ -27,7 +27,7 @@ def cell(text: str) -> dict[str, Any]:
     return names
 
 
-def kernel_of(body: str, parameters: str = "A: fx.Tensor", block: int = 64) -> dict[str, Any]:
+def kernel_of(body: str, parameters: str = "A: fx.Tensor", block: int | str = 64) -> dict[str, Any]:
     """A cell with a kernel of this body (from line 3 on) over A, launched over one block by `launch(A)`."""
     inner = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
     names = ", ".join(p.split(":")[0].strip() for p in parameters.split(", "))

@@ -20,6 +20,7 @@ from flylab.layout import (
     Layout,
     coalesce,
     composition,
+    left_inverse,
     make_identity_layout,
     parse,
     right_inverse,
@@ -120,10 +121,11 @@ class TiledCopy:
         """((thread, value), rest of each mode) of a destination: the parts of all threads. See `threads_of`."""
         return threads_of(layout, self.tile_mn, self.layout_dst_tv_tiled)
 
-    def retile(self, layout: Any) -> Any:
+    def retile(self, layout: Any, held: TiledCopy | None = None) -> Any:
         """A thread's fragment (value, rest of each mode), made for other atoms on the same tiles, as this copy has it.
 
-        Its first mode holds the first values of the tile in this copy's order, the next values are in the other modes.
+        Its first mode holds the first values of the tile in this copy's order, the next values are in the other modes;
+        or, where it is a part of the copy `held`, in the order of that.
 
         >>> atom = CopyAtom.parse("copy_atom<fly.universal_copy<128>, f16>")
         >>> tiled = TiledCopy(atom, Layout(((16, 4), (4, 2)), ((1, 128), (16, 64))), (16, 32))
@@ -133,11 +135,26 @@ class TiledCopy:
         Raises `LayoutError` for a fragment of other values or modes.
         """
         if isinstance(layout, ComposedLayout):
-            return layout.with_inner(self.retile(layout.inner))
+            return layout.with_inner(self.retile(layout.inner, held))
         blocks, values = self._fragment_order(layout)
+        if held is not None and held.layout_tv_tiled != self.layout_tv_tiled:
+            values = composition(values, self._values_of(held))
         parts = zipped_divide(layout, blocks)
         order = zipped_divide(values, size(self.atom.layout_ref_tv[1]))
         return joined([composition(parts[0], order), *list(parts[1])[1:]])
+
+    def _values_of(self, held: TiledCopy) -> Layout:
+        """This copy's values as numbers of the values of another one, which gives each thread the same elements."""
+        (threads, values), (others, theirs) = self.layout_tv_tiled, held.layout_tv_tiled
+        held_elements, elements = ({each(value) for value in range(size(each))} for each in (theirs, values))
+        if held.tile_mn != self.tile_mn or coalesce(threads) != coalesce(others) or held_elements != elements:
+            raise LayoutError(
+                f"retile: the fragment is a part by the (thread, value) layout {held.layout_tv_tiled} of the tile "
+                f"{tile_text(held.tile_mn)}, which gives a thread other elements than this copy's, "
+                f"{self.layout_tv_tiled} of {tile_text(self.tile_mn)}",
+                hint="let both have the same threads and the same block of values, or go through LDS",
+            )
+        return composition(left_inverse(theirs), values)  # type: ignore[no-any-return]
 
     def _fragment_order(self, layout: Layout) -> tuple[tuple[int, ...], Layout]:
         """How much of each mode of a fragment one tile is, and a tile's values as places in that."""

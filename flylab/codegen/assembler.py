@@ -27,7 +27,7 @@ def has_assembly(llvm_ir: str) -> bool:
     >>> has_assembly('%2 = call i32 asm "v_not_b32 $0, $1", "=v,v"(i32 %1)')
     True
     """
-    return ASM_CALL.search(llvm_ir) is not None
+    return " asm " in llvm_ir and ASM_CALL.search(llvm_ir) is not None
 
 
 def assemble_text(text: str, target: Target) -> bytes:

@@ -9,6 +9,7 @@ from typing import Any
 from flylab.codegen.assembly.strings import unescaped
 from flylab.errors import CompileError
 from flylab.passes.recording import lines_of
+from flylab.passes.rewriter import operations
 
 
 def translate(module: Any) -> str:
@@ -18,18 +19,15 @@ def translate(module: Any) -> str:
     """
     from mlir.dialects import llvm
 
-    # Read from the text: touching the operations would import MLIR's largest dialect module, 10 ms.
-    for line in lines_of(str(module)):
-        name = _OPERATION.match(line)
-        if name and not name[1].startswith(("llvm.", "rocdl.")):
+    for op in operations(module.operation):
+        if not op.name.startswith(("llvm.", "rocdl.")):
             raise CompileError(
-                f"{name[1]} was not lowered to LLVM: {line.strip()}",
+                f"{op.name} was not lowered to LLVM: {lines_of(str(op))[0]}",
                 hint="this is a fault of flylab's passes: please report the kernel",
             )
     return str(llvm.translate_module_to_llvmir(module.operation))
 
 
-_OPERATION = re.compile(r'\s*(?:%[\w#:, %]+ = )?"?([a-z_]+\.[\w.]+)')
 _PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+),.* scope: (!\d+)", re.M)
 _SCOPE = re.compile(r"^(!\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlockFile)\(.*\bfile: (!\d+)", re.M)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*)", directory: "(.*)"', re.M)

@@ -25,6 +25,7 @@ from flylab.expr.shared import launched_bytes
 from flylab.expr.state import FunctionState, KernelState, tracing
 from flylab.expr.tensor import Tensor
 from flylab.expr.thread_slices import check_slices
+from flylab.expr.whole_waves import check_launch
 from flylab.passes.recording import lines_of
 from flylab.places import of_traceback
 from flylab.targets import Target
@@ -130,11 +131,13 @@ class Trace:
         if smem is not None and (type(smem) is not int or not 0 <= smem <= self.target.lds_bytes):
             raise TraceError(
                 f"launch of '{call.kernel.name}': smem={smem!r}",
-                hint=f"dynamic LDS is 0 to {self.target.lds_bytes} bytes on {self.target}",
+                hint=f"dynamic LDS is an int of 0 to {self.target.lds_bytes} bytes on {self.target}, and known while "
+                     "tracing: a constant, an fx.Constexpr[int], or left out for what the kernel allocates",
             )
         arguments = [passed(p, call.arguments[p.name]) for p in call.kernel.signature.parameters]
         symbol = self._symbol(call.kernel.name)
         state = self._trace_kernel(call.kernel, symbol, arguments, known, grids)
+        check_launch(state, blocks)
         self._launch_func(symbol, arguments, grids, blocks, launched_bytes(state, smem))
 
     def mark(self) -> tuple[int, frozenset[str]]:

@@ -146,7 +146,8 @@ OPERATIONS = {
         Operation("copy_atom_call", ("source", "target", "pred*"), (), ("atom",), "writes", "copy one atom"),
         Operation("add_soffset", ("iterator", "offset"), ("moved",),
                   meaning="move a pointer into a buffer, in elements, by what is the same in a wave: not in registers"),
-        Operation("first_lane", ("iterator",), ("uniform",), meaning="the pointer that the wave's first lane has"),
+        Operation("first_lane", ("iterator",), ("uniform",), ("apart",),
+                  meaning="the pointer that the wave's first lane has; of lanes so many bytes apart, or 0"),
         Operation("copy_atom_load", ("source",), ("value",), ("atom",), effect="reads", meaning="the load of one atom"),
         Operation(
             "copy_atom_store", ("value", "target"), (), ("atom",), effect="writes", meaning="the store of one atom"

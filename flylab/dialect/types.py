@@ -69,7 +69,7 @@ class MemRef:
         """The type of the view's pointer."""
         return Ptr(self.dtype, self.space, self.align)
 
-    @property
+    @functools.cached_property
     def is_runtime(self) -> bool:
         """Whether an extent, a stride or the offset before a composed layout is known only on the device."""
         layout = self.layout
@@ -109,9 +109,14 @@ class Algebra:
             return cls(name, (text if name == INT_TUPLE else tile_text)(value))
         return cls(_ALGEBRA.get(type(value), INT_TUPLE), text(value))
 
+    @property
+    def is_runtime(self) -> bool:
+        """Whether some number in it is known only on the device."""
+        return "?" in self.spelling
+
     def value(self) -> Any:
         """The value, with runtime leaves of its own."""
-        return _anew(self.spelling)
+        return _anew(self.spelling) if self.is_runtime else _parsed(self.spelling)
 
 
 _parsed = functools.lru_cache(4096)(parse_layout)

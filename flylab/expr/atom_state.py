@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from flylab.atoms import STATE, CopyAtom, MmaAtom
 from flylab.errors import TraceError
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES
+from flylab.expr.numeric import CLASSES, Numeric
+from flylab.expr.promotion import plain
 from flylab.expr.words import word
 
 Atom = TypeVar("Atom", MmaAtom, CopyAtom)
@@ -20,9 +21,10 @@ def atom_set_value(atom: Atom, field: str, value: Any) -> Atom:
 
     A scaled MMA atom has `scale_a` and `scale_b` (in each thread four scales, E8M0, of which the operation's opsel
     picks one), a sparse one `index`. A copy of a buffer has `soffset`: elements that every thread's place is moved by,
-    the same in all threads of a wave; it costs no instruction.
+    the same in all threads of a wave; it costs no instruction. It goes forward, by less than 4 GiB.
 
-    Raises `TraceError` for a field that the atom does not have, and for a value that is no integer of 32 bits.
+    Raises `TraceError` for a field that the atom does not have, for a value that is no integer of 32 bits, and for a
+    known `soffset` that the instruction does not hold.
     """
     if not isinstance(atom, (MmaAtom, CopyAtom)):
         raise TraceError(f"atom_set_value({name_of(atom, repr(atom))}, ...): not an atom with a state",
@@ -31,7 +33,22 @@ def atom_set_value(atom: Atom, field: str, value: Any) -> Atom:
     if field not in fields:
         raise TraceError(f"atom_set_value: {atom.op} has no {field!r}",
                          hint=f"it has {' and '.join(fields)}" if fields else "it has no state")
+    if isinstance(atom, CopyAtom):
+        _check_soffset(atom, value)
     return replace(atom, state={**atom.state, field: word("atom_set_value", field, value)})
+
+
+def _check_soffset(atom: CopyAtom, value: Any) -> None:
+    """Refuse a known offset of the wave that is no unsigned number of 32 bits, in bytes."""
+    number = plain(value)
+    if isinstance(number, Numeric) and number.is_static:
+        number = number.value
+    if type(number) is int and not 0 <= number * atom.val_bits < 8 << 32:
+        raise TraceError(
+            f"atom_set_value: a soffset of {number} elements, {number * atom.val_bits // 8} bytes, and an instruction "
+            "holds 0 to 4294967295",
+            hint="slice the tensor there, which moves its pointer; soffset= is for what is added to that",
+        )
 
 
 ONE = 0x7F7F7F7F

@@ -71,7 +71,8 @@ def copy(copy_atom: CopyAtom, src: Tensor, dst: Tensor, *, pred: Any = None, **s
 
     The first mode of `src` and `dst` is what one atom moves (or a whole number of atoms); the other modes are walked.
     Both must have the atom's number format and as many elements, and what one atom moves must be consecutive in
-    memory. Between two places in memory it goes through registers.
+    memory. Between two places in memory it goes through registers. Element goes to element, in the order of their
+    coordinates: a fragment of one tiled copy is taken by another with `retile`.
 
     `pred` is a Boolean for all atoms, or a Boolean register tensor with one flag for each: of the shape (1, modes after
     the first), or of these modes. Where a flag is off no memory is touched: the destination stays as it was (registers
@@ -116,7 +117,7 @@ def _with_soffset(atom: CopyAtom, pointer: Pointer) -> Pointer:
     soffset = atom.state.get("soffset")
     if pointer.spec.space != "buffer" or soffset is None:
         return pointer
-    return Pointer(fly("add_soffset", [pointer.value, soffset.ir_value()], [pointer.spec]), pointer.reach)
+    return Pointer(fly("add_soffset", [pointer.value, soffset.ir_value()], [pointer.spec]), pointer.reach, pointer.room)
 
 
 def gather(copy_atom: CopyAtom, base_iter: Pointer, offset_tensor: Tensor, dst_tensor: Tensor, *,

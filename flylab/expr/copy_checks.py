@@ -85,9 +85,7 @@ def check_copy(atom: CopyAtom, src: Tensor, dst: Tensor, pred: Any, use: str) ->
     if counts[0] != counts[1]:
         problems.append((f"{source} {src.spec.layout} has {counts[0]} elements, {target} {dst.spec.layout} {counts[1]}",
                          "a copy needs as many elements on both sides"))
-    if atom.op.to_lds and isinstance(dst.spec.layout, ComposedLayout):
-        problems.append((f"{target} {dst.spec.layout} is swizzled, and the chip puts the lanes of a wave side by side",
-                         "swizzle which element each thread loads, and read LDS through the swizzle"))
+    problems += _lanes_in_lds(atom, dst, target)
     problems += check_pred(atom, [src.spec.layout, dst.spec.layout], pred)
     atoms = counts[0] // atom.num_values
     if atoms > MAX_VECTOR:
@@ -99,6 +97,14 @@ def check_copy(atom: CopyAtom, src: Tensor, dst: Tensor, pred: Any, use: str) ->
         text = "; ".join([problem for problem, _ in problems])
         raise TraceError(text if len(problems) == 1 and pred is None else f"{text} ({shapes})", hint=problems[0][1])
     return int(atoms)
+
+
+def _lanes_in_lds(atom: CopyAtom, target: Tensor, name: str) -> list[Problem]:
+    """What is wrong with the destination of a copy past the registers: it lies as the chip puts it."""
+    if not atom.op.to_lds or not isinstance(target.spec.layout, ComposedLayout):
+        return []
+    return [(f"{name} {target.spec.layout} is swizzled, and the chip puts the lanes of a wave side by side",
+             "swizzle which element each thread loads, and read LDS through the swizzle")]
 
 
 def check_scattered(atom: CopyAtom, base: Any, offsets: Any, tensor: Any, pred: Any, name: str) -> None:
@@ -117,8 +123,12 @@ def check_scattered(atom: CopyAtom, base: Any, offsets: Any, tensor: Any, pred: 
     if places.dtype != atom.dtype:
         problems.append((f"{name_of(base, 'the pointer')} is to {places.dtype}, the atom copies {atom.dtype}",
                          f"make the atom for fx.{places.dtype}"))
-    if places.space not in far or places.space == "register" or op.to_lds:
+    if places.space not in far or places.space == "register":
         problems.append((f"{op} cannot {name} with a pointer into {places.space} memory", REACH[far[0]]))
+    if op.to_lds and name == "scatter":
+        problems.append((f"{op} puts the lanes of a wave side by side in LDS, and cannot scatter them",
+                         "gather by the places that they come from, or copy through registers: fx.UniversalCopy"))
+    problems += _lanes_in_lds(atom, tensor, here)
     if offsets.space != "register" or offsets.spec.dtype.name not in ("Int32", "Int64"):
         problems.append((f"the offsets {offsets.spec} are no Int32 or Int64 in registers",
                          "copy them into a fragment, and convert them with .to(fx.Int64)"))

@@ -56,7 +56,9 @@ def make_fragment_like(tensor: Any, dtype: Any = None) -> Tensor:
             raise TraceError(f"make_fragment_like({name_of(tensor, repr(tensor))}): a layout has no number format",
                              hint="give one: fx.make_fragment_like(layout, fx.Float32)")
         dtype = tensor.dtype
-    return make_rmem_tensor(_registers_like(tensor), dtype)
+    fragment = make_rmem_tensor(_registers_like(tensor), dtype)
+    fragment.part_of = getattr(tensor, "part_of", None)
+    return fragment
 
 
 def mma_make_fragment(operand_id: Any, tiled_mma: atoms.TiledMma, input: Any, *, stages: int | None = None) -> Tensor:

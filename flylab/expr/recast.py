@@ -68,7 +68,8 @@ def retyped(pointer: Pointer, kind: Any, align: int) -> Pointer:
         # Of a buffer: from its base, in elements of the new format, rounded outwards.
         reach = Span(reach.low * spec.dtype.bits // dtype.bits, -(-reach.high * spec.dtype.bits // dtype.bits),
                      reach.fits)
-    return Pointer(fly("recast_iter", [pointer.value], [made]), reach)
+    room = pointer.room and pointer.room.in_bits(spec.dtype.bits, dtype.bits)
+    return Pointer(fly("recast_iter", [pointer.value], [made]), reach, room)
 
 
 def ptrtoint(ptr: Pointer) -> Any:

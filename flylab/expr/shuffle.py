@@ -17,9 +17,8 @@ from flylab.expr.select import select
 from flylab.expr.state import require_kernel
 from flylab.expr.vector import Vector
 from flylab.expr.words import of_words, words_of
-from flylab.targets import TARGETS
+from flylab.targets import WAVE_SIZE
 
-(WAVE_SIZE,) = {target.wave_size for target in TARGETS.values()}
 WORD_BYTES = 4
 
 # Of lane, the lane within its group, offset and width: the peer, and whether it is in the group. An offset is compared

@@ -63,6 +63,8 @@ class KernelState(FunctionState):
     grid: tuple[int | None, int | None, int | None] = (None, None, None)
     slices: dict[Any, list[Any]] = field(default_factory=dict)
     """The threads of each tiled copy and MMA whose parts of memory it takes: see `flylab.expr.thread_slices`."""
+    of_whole_waves: list[str] = field(default_factory=list)
+    """The first of its instructions that take whole waves, where its block is known only at launch."""
     kind = "kernel"
 
 

@@ -10,6 +10,7 @@ from flylab.errors import TraceError
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, as_numeric, binary, interval
 from flylab.expr.recast import aligned, retyped
+from flylab.expr.room import Room
 from flylab.expr.span import LEAST, MOST
 from flylab.expr.struct_layout import (
     Array,
@@ -27,7 +28,7 @@ from flylab.expr.struct_values import Elements, blank, converted
 from flylab.expr.tensor import Pointer
 from flylab.expr.vector import Vector
 from flylab.expr.views import make_view
-from flylab.layout import ComposedLayout, Layout, cosize
+from flylab.layout import Layout
 
 
 class Storage:
@@ -70,7 +71,10 @@ class Storage:
         kind = self._kind.element if isinstance(self._kind, Array) else self._kind
         if not is_number(kind):
             return self._bytes
-        return retyped(self._bytes, in_memory(kind), self._bytes.spec.known_align)
+        pointer = retyped(self._bytes, in_memory(kind), self._bytes.spec.known_align)
+        if kind is self._kind:
+            return pointer
+        return Pointer(pointer.value, pointer.reach, Room(self._kind.count, self._kind))
 
     def view(self, layout: Any = None) -> Any:
         """The numbers of an array as a tensor, one after the other or through a layout.
@@ -80,15 +84,7 @@ class Storage:
         kind = self._kind
         if not isinstance(kind, Array) or not is_number(kind.element):
             raise TraceError(f"view of a {name_of_kind(kind)}", hint="an array of numbers can be seen through a layout")
-        layout = Layout(kind.count, 1) if layout is None else layout
-        if isinstance(layout, (Layout, ComposedLayout)):
-            needed = cosize(layout)
-            if isinstance(needed, int) and needed > kind.count:
-                raise TraceError(
-                    f"{layout} reaches over {needed} elements, and {kind} has {kind.count}",
-                    hint="declare a larger array, or give a smaller layout",
-                )
-        return make_view(self.ptr, layout)
+        return make_view(self.ptr, Layout(kind.count, 1) if layout is None else layout)
 
     def peek(self) -> Any:
         """What is there: a number is read; a struct or an array gives its fields in place, to be read one by one."""

@@ -13,6 +13,7 @@ from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
 from flylab.expr.operators import refuse
+from flylab.expr.room import ONE, Room, check_room
 from flylab.expr.span import LEAST, MOST, Span, extent
 from flylab.expr.state import Owned, current_kernel, require_kernel
 from flylab.expr.vector import MAX_VECTOR, Vector
@@ -22,13 +23,15 @@ from flylab.layout import ComposedLayout, Layout, has_none, size
 class Pointer(Owned):
     """A typed pointer: `p + n` moves it by n elements, `p[n]` reads and writes the element there."""
 
-    __slots__ = ("spec", "reach")
+    __slots__ = ("spec", "reach", "room")
 
-    def __init__(self, value: Any, reach: Span | None = None):
+    def __init__(self, value: Any, reach: Span | None = None, room: Room | None = None):
         self._own(value)
         self.spec: Ptr = of_mlir(value.type)
         self.reach = reach
         """Of a buffer: the elements from its descriptor's base that the pointer can have moved; else None."""
+        self.room = room
+        """What lies behind it at most, where that is known."""
 
     @property
     def dtype(self) -> type[Numeric]:
@@ -63,11 +66,14 @@ class Pointer(Owned):
         own = max(self.spec.dtype.bits // 8, 1)
         known = gcd(self.spec.known_align, own * divisor_of(given))
         spec = Ptr(self.spec.dtype, self.spec.space, known if known > own else 0)
-        return Pointer(fly("add_offset", [self.value, moved], [spec]), reach)
+        room = self.room and self.room.after(Span(*interval(given)))
+        return Pointer(fly("add_offset", [self.value, moved], [spec]), reach, room)
 
     def _element(self, offset: Any) -> Tensor:
         moved = self + offset
-        return Tensor(fly("make_view", [moved.value], [MemRef(self.spec.dtype, self.spec.space, Layout(1, 0))]))
+        if moved.spec.space != "buffer":
+            check_room(moved.room, ONE)
+        return Tensor(fly("make_view", [moved.value], [MemRef(self.spec.dtype, self.spec.space, ONE)]))
 
     def __getitem__(self, offset: Any) -> Any:
         return self._element(offset).load()[0]
@@ -86,13 +92,16 @@ class Tensor(Owned):
     `t[None, j]` is the part at `j`, as `fx.slice(t, (None, j))`.
     """
 
-    __slots__ = ("spec", "reach")
+    __slots__ = ("spec", "reach", "room", "part_of")
 
-    def __init__(self, value: Any, reach: Span | None = None):
+    def __init__(self, value: Any, reach: Span | None = None, room: Room | None = None):
         self._own(value)
         self.spec: MemRef = of_mlir(value.type)
         self.reach = reach
-        """As a pointer's."""
+        self.room = room
+        """Both as a pointer's."""
+        self.part_of: Any = None
+        """The tiled copy whose values the first mode is, of a part of one thread and of a fragment made like it."""
 
     @property
     def dtype(self) -> type[Numeric]:

@@ -7,6 +7,7 @@ tensor is one operation of the Fly dialect that sees the parts of all threads, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from flylab import atoms
@@ -23,7 +24,9 @@ from flylab.expr.make_fragment import mma_make_fragment
 from flylab.expr.tensor import Tensor
 from flylab.expr.thread_slices import note_slice, take, thread_index
 from flylab.expr.views import slice_view
-from flylab.layout import ComposedLayout, Layout, idx2crd, make_layout_tv
+from flylab.layout import ComposedLayout, Layout, coalesce, idx2crd, make_layout_tv
+from flylab.layout.int_tuple import has_runtime
+from flylab.targets import WAVE_SIZE
 
 _idx2crd = traced(idx2crd)
 
@@ -101,17 +104,54 @@ class ThrCopy(_Thread):
         A tensor that the tile does not divide is covered too far, as by `fx.zipped_divide`: partition a coordinate
         tensor of the same shape, and compare it with the shape, for a predicate.
         """
-        return self._part(_threads("tiled_copy_partition_src", self.tiled.threads_src, src, tiled_copy=self.tiled),
-                          self.thr_idx)
+        threads = _threads("tiled_copy_partition_src", self.tiled.threads_src, src, tiled_copy=self.tiled)
+        return _noted(self._part(threads, self.thr_idx), self.tiled)
 
     def partition_D(self, dst: Any) -> Any:
-        """The thread's part of a destination: (value, rest of each mode)."""
-        return self._part(_threads("tiled_copy_partition_dst", self.tiled.threads_dst, dst, tiled_copy=self.tiled),
-                          self.thr_idx)
+        """The thread's part of a destination: (value, rest of each mode).
+
+        Raises `TraceError` where the atom goes past the registers into LDS, and the lanes do not lie side by side.
+        """
+        threads = _threads("tiled_copy_partition_dst", self.tiled.threads_dst, dst, tiled_copy=self.tiled)
+        if self.tiled.atom.op.to_lds:
+            _check_lanes(self.tiled, dst, _facts(threads))
+        return _noted(self._part(threads, self.thr_idx), self.tiled)
 
     def retile(self, t: Any) -> Any:
-        """A fragment of the thread, made for other atoms on the same tiles, as this copy takes its elements."""
-        return _threads("tiled_copy_retile", self.tiled.retile, t, tiled_copy=self.tiled)
+        """A fragment of the thread, made for other atoms on the same tiles, as this copy takes its elements.
+
+        One made like the part of another tiled copy has its values in the order of this one then. Raises `LayoutError`
+        where that copy gives the thread other elements.
+        """
+        rule = partial(self.tiled.retile, held=getattr(t, "part_of", None))
+        return _noted(_threads("tiled_copy_retile", rule, t, tiled_copy=self.tiled), self.tiled)
+
+
+def _noted(part: Any, tiled: TiledCopy) -> Any:
+    """A part, noted to be one of a tiled copy."""
+    if isinstance(part, Tensor):
+        part.part_of = tiled
+    return part
+
+
+def _check_lanes(tiled: TiledCopy, dst: Any, threads: Any) -> None:
+    """Refuse a destination in which the lanes of a wave do not lie as a copy past the registers puts them."""
+    if not isinstance(threads, Layout) or has_runtime(threads[0][0].stride):
+        return
+    lanes, each = coalesce(threads[0][0]), tiled.atom.num_values
+    if lanes.stride == each:
+        return
+    for lane in range(tiled.num_threads):
+        first = lane - lane % WAVE_SIZE
+        found, wanted = lanes(lane) - lanes(first), (lane - first) * each
+        if found != wanted:
+            raise TraceError(
+                f"partition_D of {name_of(dst, 'the destination')} {_facts(dst)} by {name_of(tiled, 'a tiled copy')}: "
+                f"thread {lane} lies {found} elements from thread {first}, and {tiled.atom.op} puts it {wanted} from "
+                "there, the lanes of a wave side by side",
+                hint="let the threads run as the destination lies in memory, or copy through registers: "
+                "fx.UniversalCopy",
+            )
 
 
 class ThrMma(_Thread):

@@ -15,6 +15,7 @@ from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval
+from flylab.expr.room import check_room
 from flylab.expr.span import Span
 from flylab.expr.swizzled_pointer import SwizzledPointer
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
@@ -39,7 +40,7 @@ def _on_views(name: str) -> Any:
         spec = layout.spec
         result = decided(rule, spec.facts(), *call.facts)
         seen = fly(name, [layout.value, *call.operands()], [spec.with_layout(result, spec.align)])
-        return Tensor(seen, layout.reach)
+        return Tensor(seen, layout.reach, layout.room)
 
     return function
 
@@ -96,7 +97,7 @@ def slice_view(source: Any, coord: Any) -> Any:
             # An offset of 64 bits says that it may leave those 32 of the descriptor.
             call = Arguments((map_numbers(CLASSES["Int64"], coord),))
     part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest)])
-    return Tensor(part, reach)
+    return Tensor(part, reach, source.room and source.room.after(moved))
 
 
 def _slice_inside(source: Tensor, call: Arguments, rest: ComposedLayout) -> Tensor:
@@ -108,7 +109,8 @@ def _slice_inside(source: Tensor, call: Arguments, rest: ComposedLayout) -> Tens
         reach = moved_reach(source.reach, Span(0, 0), rest, spec, name_of(source, "the buffer tensor"))
         if not reach.fits:
             view = make_view(_of_64_bits(get_iter(source)), source.layout)
-    return Tensor(fly("slice", [view.value, *call.operands()], [spec.with_layout(rest, spec.align)]), view.reach)
+    part = fly("slice", [view.value, *call.operands()], [spec.with_layout(rest, spec.align)])
+    return Tensor(part, view.reach, view.room)
 
 
 def _of_32_bits(offset: Any) -> Any:
@@ -198,7 +200,7 @@ def _with_extents(args: Any, shape: Any) -> Any:
 def get_iter(tensor: Tensor) -> Pointer:
     """The pointer of a tensor."""
     _require_tensor(tensor, "get_iter")
-    return Pointer(fly("get_iter", [tensor.value], [tensor.spec.pointer]), tensor.reach)
+    return Pointer(fly("get_iter", [tensor.value], [tensor.spec.pointer]), tensor.reach, tensor.room)
 
 
 def make_view(iterator: Any, layout: Any) -> Any:
@@ -222,11 +224,13 @@ def make_view(iterator: Any, layout: Any) -> Any:
         return make_view(iterator + composed_get_offset(layout), composed_get_inner(layout))
     _check_places(layout, facts)
     spec = iterator.spec
+    if spec.space != "buffer":  # beyond a buffer's descriptor reads give 0
+        check_room(iterator.room, facts)
     if iterator.reach is not None and not moved_reach(iterator.reach, Span(0, 0), facts, spec).fits:
         iterator = _of_64_bits(iterator)
     operands = [iterator.value, operand(layout, facts)] if isinstance(layout, LayoutValue) else [iterator.value]
     view: Any = fly("make_view", operands, [MemRef(spec.dtype, spec.space, facts, spec.align)])
-    return Tensor(view, iterator.reach)
+    return Tensor(view, iterator.reach, iterator.room)
 
 
 def _swizzled_once(pointer: SwizzledPointer, layout: Any) -> Any:

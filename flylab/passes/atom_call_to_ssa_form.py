@@ -3,6 +3,9 @@
 The side in registers is a plain `fly.ptr_load` or `fly.ptr_store`, the side in memory keeps its atom. A copy past the
 registers, from memory to LDS, stays one call. What has a predicate stands in an `scf.if` of it. A matrix product
 loads A, B and C from registers and stores D there.
+
+A copy to LDS goes by where the wave's first lane has its destination. Where that lane may be off, in a branch of the
+user's, each lane's own less the lanes before it gives the same place.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from flylab.dialect.types import of_mlir
 from flylab.passes.regions import branch
 from flylab.passes.rewriter import Builder, Pass, erase, operations
 from flylab.passes.vectors import vector_type
+from flylab.passes.wave_uniform import has_first_lane, same_in_wave
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,17 @@ class _Group:
         inside = self.inside or Builder(op)
         if not atom.op.to_lds:
             _split(inside, atom, source, target)
-        elif self.inside:
-            # Before the branch: in it, the first lane that is on need not be the wave's first.
-            target = Builder(self.inside.before.parent).fly("first_lane", [target], [target.type])
-            inside.fly("copy_atom_call", [source, target], [], atom=atom)
-        return self.inside is not None or not atom.op.to_lds
+            return True
+        # Before the branch: in it, the first lane that is on need not be the wave's first.
+        at = self.inside.before.parent if self.inside else op
+        apart = 0 if has_first_lane(at) or same_in_wave([target]) else atom.op.bits // 8
+        if not self.inside and not apart:
+            return False
+        target = Builder(at).fly("first_lane", [target], [target.type], apart=apart)
+        inside.fly("copy_atom_call", [source, target], [], atom=atom)
+        # No instruction; without it LLVM makes one copy of those that end two arms, and takes one arm's place for both.
+        inside.intrinsic("llvm.amdgcn.wave.barrier", [])
+        return True
 
 
 def _split(builder: Builder, atom: CopyAtom, source: Any, target: Any) -> None:

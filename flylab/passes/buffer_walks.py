@@ -24,12 +24,12 @@ from flylab.dialect.operations import attribute
 from flylab.dialect.types import of_mlir
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.passes.buffer_place import OUTSIDE
+from flylab.passes.crossing_pointers import BUFFER_POINTER
 from flylab.passes.global_offsets import without_overflow
 from flylab.passes.known_values import maker
 from flylab.passes.rewriter import Builder, parse_type
 from flylab.passes.uniform import is_uniform
 
-BUFFER_POINTER = "!llvm.ptr<8>"
 BUFFER_FLAGS = (7 << 12) | (4 << 15)
 """The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
 ADDRESS = 2**48 - 1

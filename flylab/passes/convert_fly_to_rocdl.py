@@ -49,6 +49,7 @@ class ConvertFlyToRocdl(Pass):
         ops = operations(module.operation)
         conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops), BufferWalks(ops)), list[Any]()
         printing: set[str] = set()
+        constants: dict[Any, Any] = {}
         crossing = CrossingPointers(ops, conversion.address, done)
         for op in ops:
             if crossing.take(op):
@@ -67,7 +68,7 @@ class ConvertFlyToRocdl(Pass):
                         where=source_line(op.location),
                         hint="this is a fault of flylab's passes: please report the kernel",
                     )
-                rule(conversion, op, Builder(op))
+                rule(conversion, op, Builder(op, constants))
                 done.append(op)
         erase(done)
         crossing.erase_arguments()
@@ -225,7 +226,8 @@ def _past_registers(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _first_lane(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    conversion.address[op.results[0]] = first_lane(builder, conversion.address[op.operands[0]])
+    pointer = conversion.address[op.operands[0]]
+    conversion.address[op.results[0]] = first_lane(builder, pointer, int(attribute(op, "apart")))
 
 
 def _alignment(spec: Ptr) -> Any:

@@ -32,9 +32,13 @@ def load_into_lds(builder: Builder, op: CopyOp, source: Any, lds: Any) -> None:
     builder.intrinsic("llvm.amdgcn.global.load.lds", [source, lds, size, zero, cache])
 
 
-def first_lane(builder: Builder, lds: Any) -> Any:
-    """The pointer into LDS that the first lane which is on has."""
+def first_lane(builder: Builder, lds: Any, apart: int) -> Any:
+    """The pointer into LDS that the first lane which is on has; where lanes lie `apart` (bytes), that of lane 0."""
     address = builder.op("llvm.ptrtoint", [lds], "i32")
+    if apart:
+        lane = builder.op("arith.index_cast", [builder.op("gpu.lane_id", [], "index")], "i32")
+        before = builder.op("arith.muli", [lane, builder.constant(apart)], "i32")
+        address = builder.op("arith.subi", [address, before], "i32")
     uniform = builder.intrinsic("llvm.amdgcn.readfirstlane", [address], "i32")
     return builder.op("llvm.inttoptr", [uniform], POINTERS["shared"])
 

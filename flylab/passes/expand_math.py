@@ -14,7 +14,7 @@ from flylab.mathlib import simple
 from flylab.mathlib.functions import FUNCTIONS
 from flylab.mathlib.logarithm import fpowi
 from flylab.passes.math_terms import Term, Terms
-from flylab.passes.rewriter import Pass, operations
+from flylab.passes.rewriter import Pass, function_of, operations
 from flylab.passes.vectors import shape_of
 
 
@@ -26,10 +26,9 @@ class ExpandMath(Pass):
 
     def run(self, module: Any) -> None:
         """Replace each function in kernels, in program order."""
-        found = [op for op in operations(module.operation) if op.name == "gpu.module"]
-        # All are found before the first is erased: an erased operation must not be looked at.
-        for op in [inner for kernels in found for inner in operations(kernels) if inner.name.startswith("math.")]:
-            _expand(op)
+        for op in [op for op in operations(module.operation) if op.name.startswith("math.")]:
+            if function_of(op).name == "gpu.func":
+                _expand(op)
 
 
 def _expand(op: Any) -> None:

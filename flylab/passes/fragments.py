@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.passes.rewriter import Builder
-from flylab.passes.vectors import NARROW, element, extract, from_elements, shape_of, shuffle, zeros
+from flylab.passes.vectors import joined, zeros
 
 Lane = tuple[Any, int] | None
 """A vector and an index in it; None for what nothing was stored to."""
@@ -153,26 +153,5 @@ def _pieces(lanes: Sequence[Lane]) -> Iterator[tuple[Any, int, int]]:
 
 def gathered(builder: Builder, kind: str, lanes: Sequence[Lane]) -> Any:
     """The lanes as one vector of elements of an MLIR type."""
-    pieces = [(zeros(builder, kind, count) if vector is None else vector, first, count)
-              for vector, first, count in _pieces(lanes)]
-    if len(pieces) == 1:
-        return extract(builder, *pieces[0])
-    places = [(vector, first + i) for vector, first, count in pieces for i in range(count)]
-    if kind not in NARROW:
-        sources = list({id(vector): vector for vector, _, _ in pieces}.values())
-        if len(sources) <= 2 and sources[0].type == sources[-1].type:
-            width = shape_of(sources[0])[0]
-            mask = [index if vector is sources[0] else width + index for vector, index in places]
-            return shuffle(builder, sources[0], sources[-1], mask)
-        counts = {count for _, _, count in pieces}
-        if len(counts) == 1 and counts != {1} and len(pieces) & (len(pieces) - 1) == 0:
-            return _joined(builder, [extract(builder, *piece) for piece in pieces])
-    return from_elements(builder, [element(builder, vector, index) for vector, index in places], kind)
-
-
-def _joined(builder: Builder, parts: list[Any]) -> Any:
-    """Vectors of one length, a power of 2 of them, one behind the other: in pairs, so that few vectors are long."""
-    while len(parts) > 1:
-        wide = range(2 * shape_of(parts[0])[0])
-        parts = [shuffle(builder, a, b, wide) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return joined(builder, [(zeros(builder, kind, count) if vector is None else vector, first, count)
+                            for vector, first, count in _pieces(lanes)])

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from math import gcd
 from typing import Any
 
@@ -31,7 +32,7 @@ from flylab.passes.gemm_lowering import lower_gemm
 from flylab.passes.regions import ENDS, STRUCTURED
 from flylab.passes.register_steps import lowest, note_steps
 from flylab.passes.rewriter import Builder, Pass, erase, operations, parse_type, source_line
-from flylab.passes.vectors import element, extract, shape_of, vector_type
+from flylab.passes.vectors import extract, joined, vector_type
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ class _Lowering:
     def __init__(self) -> None:
         self.pointer: dict[Any, Any] = {}
         self.leaves: dict[Any, list[Any]] = {}
+        self.moves: dict[Any, Any] = {}
+        """Block, pointer and a known offset -> the pointer moved, in that block."""
+        self.pieces: dict[Any, list[tuple[Any, int, int]]] = {}
+        """What each vector that was loaded in pieces is joined of: (vector, 0, count) each."""
 
     def moved(self, builder: Builder, pointer: Any, offset: Any) -> Any:
         """A pointer moved by a number of elements, known or of the device; what is known beside a swizzle after it."""
@@ -67,52 +72,62 @@ class _Lowering:
         if type(offset) is int:
             if offset == 0:
                 return pointer
-            value = builder.constant(offset, "i32" if abs(offset) <= MOST[32] else "i64")
-        else:
-            value = offset.value(64 if offset.high > MOST[32] else offset.bits)
-        spec = of_mlir(pointer.type)
-        kind = Ptr(spec.dtype, spec.space, _moved_align(spec, offset))
-        moved = builder.fly("add_offset", [pointer, value], [kind])
-        if spec.space == "buffer" and value.type == parse_type("i64"):
-            note_forward(moved, offset)
-        return moved
+            key = builder.block, pointer, offset
+            found = self.moves.get(key)
+            if found is None:
+                value = builder.constant(offset, "i32" if abs(offset) <= MOST[32] else "i64")
+                found = self.moves[key] = _add_offset(builder, pointer, value, offset)
+            return found
+        return _add_offset(builder, pointer, offset.value(64 if offset.high > MOST[32] else offset.bits), offset)
 
     def load(self, builder: Builder, pointer: Any, layout: Layout) -> Any:
         """The elements of a layout at a pointer, in the order of its coordinates, as a vector."""
         kind = of_mlir(pointer.type).dtype.mlir
         pieces = [
-            builder.fly("ptr_load", [self.moved(builder, pointer, start)], [vector_type(kind, count)])
+            (builder.fly("ptr_load", [self.moved(builder, pointer, start)], [vector_type(kind, count)]), 0, count)
             for start, count in _runs(layout)
         ]
-        if len(pieces) == 1:
-            return pieces[0]
-        elements = [element(builder, piece, i) for piece in pieces for i in range(shape_of(piece)[0])]
-        return builder.op("vector.from_elements", elements, vector_type(kind, len(elements)))
+        whole = joined(builder, pieces)
+        self.pieces[whole] = pieces
+        return whole
 
     def store(self, builder: Builder, value: Any, pointer: Any, layout: Layout) -> None:
         """The mirror of `load`."""
-        taken = 0
-        for start, count in _runs(layout):
-            part = extract(builder, value, taken, count)
-            builder.fly("ptr_store", [part, self.moved(builder, pointer, start)], [])
-            taken += count
+        runs_of, pieces = _runs(layout), self.pieces.get(value, ())
+        # What was loaded in the same pieces is stored in these: only the joined vector's other uses need it.
+        if [count for _, count in runs_of] != [count for *_, count in pieces]:
+            ends = accumulate((count for _, count in runs_of), initial=0)
+            pieces = [(value, first, count) for first, (_, count) in zip(ends, runs_of, strict=False)]
+        for (start, _), piece in zip(runs_of, pieces, strict=True):
+            builder.fly("ptr_store", [extract(builder, *piece), self.moved(builder, pointer, start)], [])
 
     def bound(self, builder: Builder, value: Any) -> Any:
         """What a value of the algebra, or the layout of a view, is: its runtime leaves as DeviceInts."""
-        found = _facts(value)
+        spec = of_mlir(value.type)
+        if not spec.is_runtime:
+            return _facts(spec)
         leaves = iter(self.leaves.get(value, ()))
-        return map_runtime(lambda facts: DeviceInt(facts, builder, next(leaves)), found)
+        return map_runtime(lambda facts: DeviceInt(facts, builder, next(leaves)), _facts(spec))
 
     def record(self, result: Any, found: Any) -> None:
         """Keep the leaves of a result, if it has any."""
-        wanted = numbers(_facts(result))
-        if not any([isinstance(facts, RuntimeInt) for facts in wanted]):
+        spec = of_mlir(result.type)
+        if not spec.is_runtime:
             return
-        got = numbers(found)
+        wanted, got = numbers(_facts(spec)), numbers(found)
         if len(wanted) != len(got):
             raise LayoutError(f"{result.type} was expected, and {found} computed")
         self.leaves[result] = [number for facts, number in zip(wanted, got, strict=True)
                                if isinstance(facts, RuntimeInt)]
+
+
+def _add_offset(builder: Builder, pointer: Any, value: Any, offset: Any) -> Any:
+    spec = of_mlir(pointer.type)
+    kind = Ptr(spec.dtype, spec.space, _moved_align(spec, offset))
+    moved = builder.fly("add_offset", [pointer, value], [kind])
+    if spec.space == "buffer" and value.type == parse_type("i64"):
+        note_forward(moved, offset)
+    return moved
 
 
 def _moved_align(spec: Ptr, offset: Any) -> int:
@@ -122,8 +137,7 @@ def _moved_align(spec: Ptr, offset: Any) -> int:
     return known if spec.space == "shared" and known > own else 0
 
 
-def _facts(value: Any) -> Any:
-    spec = of_mlir(value.type)
+def _facts(spec: Any) -> Any:
     return spec.value() if isinstance(spec, Algebra) else spec.facts()
 
 

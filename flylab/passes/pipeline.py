@@ -88,7 +88,10 @@ def _run_step(step: Pass | Upstream, module: Any, target: Target) -> None:
     from mlir.passmanager import PassManager
 
     try:
-        PassManager.parse(f"builtin.module({step.pipeline.format(arch=target.arch)})").run(module.operation)
+        passes = PassManager.parse(f"builtin.module({step.pipeline.format(arch=target.arch)})")
+        passes.enable_verifier(False)  # which would run after each of the passes: once after them all is enough
+        passes.run(module.operation)
+        module.operation.verify()
     except MLIRError as error:
         first = error.error_diagnostics[0] if error.error_diagnostics else None
         raise CompileError(

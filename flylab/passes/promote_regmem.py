@@ -110,12 +110,13 @@ class _Promotion:
 
     def block(self, block: Any) -> None:
         """Promote what one block does, and the blocks inside of it."""
+        known: dict[Any, Any] = {}  # what was read in this block, by its lanes
         for op, access in self.flow.inside.get(block, ()):
             if access is not None and access.is_store:
                 write(Builder(op), access.place, op.operands[0], access.count)
             elif access is not None:
                 _check_written(op, access)
-                op.results[0].replace_all_uses_with(read(Builder(op), access.place, access.count))
+                op.results[0].replace_all_uses_with(_read(op, access, known))
             elif op.name in LOOPS:
                 self._loop(op, self.flow.crossing[block_of(op)])
             else:
@@ -185,6 +186,19 @@ def _complete(op: Any) -> None:
 
 def _values(builder: Builder, pieces: list[Piece]) -> list[Any]:
     return [fragment.get(builder, start, count) for fragment, start, count in pieces]
+
+
+def _read(op: Any, access: Access, known: dict[Any, Any]) -> Any:
+    """What a load takes; at a known place, what was made of the same lanes before."""
+    place, count = access.place, access.count
+    if not access.is_certain:
+        return read(Builder(op), place, count)
+    start = place.within(count)[0]
+    lanes = tuple(place.fragment.lanes[start : start + count])
+    found = known.get(lanes)
+    if found is None:
+        found = known[lanes] = read(Builder(op), place, count)
+    return found
 
 
 def _append(end: Any, pieces: list[Piece]) -> None:

@@ -57,11 +57,20 @@ def function_of(op: Any) -> Any:
 
 
 class Builder:
-    """Makes operations just before a given one, with its location."""
+    """Makes operations just before a given one, with its location.
 
-    def __init__(self, before: Any):
+    With `shared`, the constants made so far, each is made once in a block: for a pass that goes in program order.
+    """
+
+    def __init__(self, before: Any, shared: dict[Any, Any] | None = None):
         self.before = before
         self.point = mlir_ir().InsertionPoint(before)
+        self.shared = shared
+
+    @functools.cached_property
+    def block(self) -> Any:
+        """The block that the operations are made in."""
+        return self.before.block
 
     def fly(self, name: str, operands: list[Any], results: list[Any], **attributes: Any) -> Any:
         """A Fly operation; its first result."""
@@ -82,7 +91,13 @@ class Builder:
 
     def constant(self, value: int, kind: str = "i32") -> Any:
         """An integer constant."""
-        return self.op("arith.constant", [], kind, value=mlir_ir().IntegerAttr.get(parse_type(kind), value))
+        key = None if self.shared is None else (self.block, value, kind)
+        found = self.shared.get(key) if self.shared else None
+        if found is None:
+            found = self.op("arith.constant", [], kind, value=mlir_ir().IntegerAttr.get(parse_type(kind), value))
+            if self.shared is not None:
+                self.shared[key] = found
+        return found
 
 
 @functools.cache

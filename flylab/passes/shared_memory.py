@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flylab.dialect.operations import attribute
+from flylab.dialect.operations import attribute, mlir_ir
 from flylab.dialect.types import POINTERS, of_mlir
 from flylab.passes.host import wrap
 from flylab.passes.rewriter import Builder, function_of, parse_type
@@ -94,8 +94,7 @@ def _global(function: Any, name: str) -> Any:
 
 
 def _at(builder: Builder, base: Any, offset: int) -> Any:
-    from mlir import ir
-
+    ir = mlir_ir()
     if offset == 0:
         return base
     steps, byte = ir.DenseI32ArrayAttr.get([offset]), ir.TypeAttr.get(parse_type("i8"))
@@ -134,16 +133,14 @@ def _apart(value: Any, name: str) -> tuple[Any, int]:
 
 
 def _known(value: Any) -> int | None:
-    from mlir import ir
-
-    if getattr(value.owner, "name", "") != "arith.constant":
+    maker = value.owner
+    if getattr(maker, "name", "") != "arith.constant":
         return None
-    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
+    return int(mlir_ir().IntegerAttr(maker.attributes["value"]).value)
 
 
 def gep(builder: Builder, base: Any, index: Any, space: str, bits: int) -> Any:
     """The pointer `base` moved by a number of elements of so many bits."""
-    from mlir import ir
-
+    ir = mlir_ir()
     steps, element = ir.DenseI32ArrayAttr.get([-(2**31)]), ir.TypeAttr.get(parse_type(f"i{bits}"))
     return builder.op("llvm.getelementptr", [base, index], POINTERS[space], rawConstantIndices=steps, elem_type=element)

@@ -87,6 +87,32 @@ def shuffle(builder: Builder, a: Any, b: Any, places: Sequence[int]) -> Any:
     return builder.op("vector.shuffle", [a, b], kind, mask=ir.DenseI64ArrayAttr.get(list(places)))
 
 
+def joined(builder: Builder, pieces: Sequence[tuple[Any, int, int]]) -> Any:
+    """Parts of vectors, (vector, first element, count) each, one behind the other as one vector."""
+    if len(pieces) == 1:
+        return extract(builder, *pieces[0])
+    places = [(vector, first + i) for vector, first, count in pieces for i in range(count)]
+    kind = shape_of(pieces[0][0])[1]
+    if kind not in NARROW:
+        sources = list({id(vector): vector for vector, _, _ in pieces}.values())
+        if len(sources) <= 2 and sources[0].type == sources[-1].type:
+            width = shape_of(sources[0])[0]
+            mask = [index if vector is sources[0] else width + index for vector, index in places]
+            return shuffle(builder, sources[0], sources[-1], mask)
+        counts = {count for _, _, count in pieces}
+        if len(counts) == 1 and counts != {1} and len(pieces) & (len(pieces) - 1) == 0:
+            return _in_pairs(builder, [extract(builder, *piece) for piece in pieces])
+    return from_elements(builder, [element(builder, vector, index) for vector, index in places], kind)
+
+
+def _in_pairs(builder: Builder, parts: list[Any]) -> Any:
+    """Vectors of one length, a power of 2 of them, one behind the other: in pairs, so that few vectors are long."""
+    while len(parts) > 1:
+        wide = range(2 * shape_of(parts[0])[0])
+        parts = [shuffle(builder, a, b, wide) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
 def zeros(builder: Builder, element: str, count: int) -> Any:
     """`count` elements of 0, as a vector."""
     ir = mlir_ir()

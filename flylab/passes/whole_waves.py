@@ -45,12 +45,12 @@ def _is_matrix(op: Any) -> bool:
 
 
 def _around(op: Any, done: set[Any]) -> Iterator[Any]:
-    """The control flow around an operation, inner before outer, as far as it was not given before."""
-    around = op.parent
-    while around.name in STRUCTURED and around.operation not in done:
-        done.add(around.operation)
+    """The control flow around an operation, inner before outer, as far as it was not given before for its block."""
+    block, around = op.block, op.parent
+    while around.name in STRUCTURED and block not in done:
+        done.add(block)
         yield around.operation
-        around = around.operation.parent
+        block, around = around.operation.block, around.operation.parent
 
 
 def _decide_together(op: Any) -> None:

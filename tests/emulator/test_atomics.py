@@ -154,8 +154,10 @@ def test_lanes_come_in_their_order() -> None:
     ("global_atomic_add v8, v[2:3], v4, off", UnknownInstruction, "4 operands, and takes 3"),
 ])
 def test_refusals(text: str, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         by_hand(text).launch(grid=1, block=64, args=[_aligned(64)])
+    if error is not UnknownInstruction:
+        assert getattr(caught.value, "hint", None)
 
 
 def test_a_read_only_array() -> None:

@@ -17,7 +17,8 @@ FIRST_LINE = 4
 """The line of a cell that a body begins at."""
 
 
-def run(body: str, *arrays: np.ndarray, chip: str, block: int = 64, grid: int = 1, **names: Any) -> list[str]:
+def run(body: str, *arrays: np.ndarray, chip: str, block: int = 64, rows: int = 1, grid: int = 1,
+        **names: Any) -> list[str]:
     """Run a kernel of this body over `A`, `B` ...; `i` is the thread, `per(t, n)` its n elements of a tensor, and
     `atom(op, dtype)` makes an atom. The kernel's instructions."""
     parameters = ", ".join(f"{name}: fx.Tensor" for name in "ABCD"[: len(arrays)])
@@ -25,7 +26,7 @@ def run(body: str, *arrays: np.ndarray, chip: str, block: int = 64, grid: int = 
     lines = "\n".join("    " + line for line in body.strip("\n").splitlines())
     made = cell(
         f"@flyc.kernel\ndef k({parameters}):\n    i = fx.block_idx.x * {block} + fx.thread_idx.x\n{lines}\n\n"
-        f"@flyc.jit\ndef launch({parameters}):\n    k({given}).launch(grid={grid}, block={block})\n"
+        f"@flyc.jit\ndef launch({parameters}):\n    k({given}).launch(grid={grid}, block=({block}, {rows}))\n"
     )
     fx = made["fx"]
     made["atom"] = fx.make_copy_atom

@@ -25,6 +25,7 @@ fx.copy(atom(fx.UniversalCopy({bits}), fx.{kind}), s, per({B}, {n}, i))
 @pytest.mark.parametrize("kind, n", [("Float32", 8), ("Float32", 3), ("Float32", 1), ("Float16", 8), ("Float16", 3),
                                      ("Int8", 3), ("Float64", 3), ("Float16", 32)])
 def test_widths_become_legal_pieces(chip: str, through: str, kind: str, n: int) -> None:
+    """T04: 8, 3 and 1 of 32 bits, 8 of 16, and more, in as few instructions as there are pieces."""
     dtype = np.dtype(kind.lower())
     given, got = np.arange(64 * n).astype(dtype), np.zeros(64 * n, dtype)
     body = WIDE.format(n=n, kind=kind, bits=n * dtype.itemsize * 8, A=through.format("A"), B=through.format("B"))
@@ -297,6 +298,7 @@ fx.copy(wide, fx.slice(rows, (None, 63 - i)), per(B, 8, i))
 
 
 REFUSED: list[tuple[str, str, str]] = [
+    # T01
     ("fx.copy(atom(fx.UniversalCopy(64), fx.BFloat16), per(A, 4, i), f, pred=p)",
      r"holds Float32, the atom copies BFloat16.*holds Float32.*does not have one flag for each atom call.*"
      r"f32, global, 4:1.*f32, register, 8:1.*i1, register, \(3,5\):\(1,3\)", "make the atom for fx.Float32"),
@@ -316,6 +318,10 @@ REFUSED: list[tuple[str, str, str]] = [
     ("fx.copy(atom(fx.rocdl.BufferCopy(128), fx.Float32), per(A, 8, i), f, imm_offset=4)", "has no 'imm_offset'",
      "it has soffset"),
     ("fx.atom_set_value(atom(fx.rocdl.BufferCopy(128), fx.Float32), 'soffset', 1.5)", "the soffset is", "fx.Int32"),
+    ("fx.copy(atom(fx.rocdl.BufferCopy(64), fx.Float16), q, q, soffset=-1)", "a soffset of -1 elements, -2 bytes",
+     "slice the tensor there"),
+    ("fx.atom_set_value(atom(fx.rocdl.BufferCopy(128), fx.Float32), 'soffset', fx.Uint32(1 << 30))",
+     "1073741824 elements, 4294967296 bytes", "slice the tensor there"),
     ("fx.copy(fx.UniversalCopy(128), per(A, 8, i), f)", "not a copy atom", "fx.make_copy_atom"),
     ("fx.copy(atom(fx.UniversalCopy(128), fx.Float32), A[0], f)", "not a tensor", "a slice of one"),
     ("fx.copy_atom_call(atom(fx.UniversalCopy(128), fx.Float32), per(A, 8, i), f)", "has 8 elements, the atom moves 4",

@@ -55,6 +55,30 @@ def test_loads_past_the_registers_of_which_the_first_lanes_are_off(chip: str) ->
     np.testing.assert_array_equal(got, np.where(np.arange(256) % 64 >= 5, given, 0))
 
 
+GATHER = """
+tile, places = lds(fx.Float32, 64), fx.make_rmem_tensor(1, fx.Int32)
+places[0], tile[i] = i * 37 % 200, -1.0
+fx.barrier()
+fx.{}(atom({}(32), fx.Float32), {}, pred=i % 3 != 0)
+fx.rocdl.s_waitcnt(vmcnt=0)
+fx.barrier()
+B[i] = tile[i]
+"""
+OWN = "fx.slice(parts(tile, 1), (None, i))"
+
+
+@chips
+@pytest.mark.parametrize("op, A", TO_LDS, ids=["buffer", "buffer async", "global async"])
+def test_lanes_gather_from_their_own_places_into_lds(op: str, A: str, chip: str) -> None:
+    given, got = np.arange(200, dtype=np.float32), np.zeros(64, np.float32)
+    run(GATHER.format("gather", op, f"fx.get_iter({A}), places, {OWN}"), given, got, chip=chip)
+    i = np.arange(64)
+    np.testing.assert_array_equal(got, np.where(i % 3 != 0, i * 37 % 200, -1))
+    with pytest.raises(FlylabError, match="side by side in LDS, and cannot scatter them") as caught:
+        run(GATHER.format("scatter", op, f"parts({A}, 1), fx.get_iter(tile), places"), given, got, chip=chip)
+    assert caught.value.hint and caught.value.where is not None
+
+
 @pytest.mark.parametrize("op, A", TO_LDS, ids=["buffer", "buffer async", "global async"])
 @pytest.mark.parametrize("bits", [96, 128])
 def test_gfx942_moves_4_bytes_a_lane(op: str, A: str, bits: int) -> None:
@@ -62,6 +86,30 @@ def test_gfx942_moves_4_bytes_a_lane(op: str, A: str, bits: int) -> None:
     with pytest.raises(FlylabError, match=f"<{bits}>: gfx942 does not have it") as caught:
         run(body, np.zeros(1024, np.float32), np.zeros(1024, np.float32), chip="gfx942", block=256)
     assert f"compile for gfx950, or use {op}(32)" in str(caught.value.hint)
+
+
+@chips
+def test_threads_of_a_tiled_copy_lie_side_by_side_in_lds(chip: str) -> None:
+    """The chip puts the lanes of a wave one after the other, however the copy numbers them."""
+    body = """
+tile = fx.make_view(fx.get_iter(lds(fx.Float32, 256)), fx.make_layout((4, 64), ({pitch}, 1)))
+made = fx.make_tiled_copy_tv(atom(fx.rocdl.BufferCopyLDS32b(), fx.Float32), fx.make_layout({threads}),
+                             fx.make_layout({values})).get_slice(i)
+source = fx.make_view(fx.get_iter(fx.rocdl.make_buffer_tensor(A)), fx.make_layout((4, 64), (64, 1)))
+fx.copy(made.atom, made.partition_S(source), made.partition_D(tile))
+fx.rocdl.s_waitcnt(vmcnt=0)
+for j in fx.range_constexpr(4):
+    B[j * 64 + i] = tile[j, i]
+"""
+    given, got = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    run(body.format(pitch=64, threads="(1, 64), (64, 1)", values="(4, 1), (1, 1)"), given, got, chip=chip)
+    np.testing.assert_array_equal(got, given)
+    with pytest.raises(FlylabError, match="thread 1 lies 64 elements from thread 0, and .* puts it 1 from") as caught:
+        run(body.format(pitch=64, threads="(4, 16), (1, 4)", values="(1, 4), (1, 1)"), given, got, chip=chip)
+    assert "partition_D of 'tile' (4,64):(64,1) by a tiled copy" in caught.value.message
+    assert "copy through registers" in str(caught.value.hint) and caught.value.where is not None
+    with pytest.raises(FlylabError, match="thread 16 lies 60 elements from thread 0, and .* puts it 16 from"):
+        run(body.format(pitch=60, threads="(4, 16), (16, 1)", values="(1, 1), (1, 1)"), given, got, chip=chip)
 
 
 def test_lanes_side_by_side_in_a_swizzle_are_refused() -> None:

@@ -161,7 +161,7 @@ if fx.thread_idx.x == 0:
 
 @chips
 def test_in_lds_the_offsets_are_those_of_c(chip: str) -> None:
-    """Those of gcc 12 on x86-64 for the same declarations, with `_Alignas(64)`."""
+    """T12: those of gcc 12 on x86-64 for the same declarations, with `_Alignas(64)`."""
     got = np.zeros(16, np.int32)
     run(OFFSETS, got, chip=chip, Outer=Outer, Either=Either)
     assert got[:6].tolist() == [0, 4, 8, 8, 16, 64]
@@ -187,7 +187,7 @@ def test_a_union_in_lds_is_read_as_another_field(chip: str) -> None:
 
 @chips
 def test_a_vector_load_of_a_field_has_the_alignment_that_holds(chip: str) -> None:
-    """Of {a: 3 x f16, b: 8 x f16} b begins at 6: nothing but 2 bytes of alignment may be assumed."""
+    """T09: of {a: 3 x f16, b: 8 x f16} b begins at 6: nothing but 2 bytes of alignment may be assumed."""
     given, got = np.arange(8, dtype=np.float16), np.zeros(8, np.float16)
     compiled = run("""
         lds = fx.SharedAllocator().allocate(Pair)
@@ -210,6 +210,7 @@ def test_a_vector_load_of_a_field_has_the_alignment_that_holds(chip: str) -> Non
 
 @chips
 def test_views_taken_inside_of_control_flow(chip: str) -> None:
+    """T13."""
     given, got = np.arange(BLOCK, dtype=np.int32), np.zeros(BLOCK, np.int32)
     run("""
         i = fx.thread_idx.x

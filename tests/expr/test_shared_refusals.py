@@ -17,6 +17,7 @@ from tests.samples import cell
 @pytest.mark.parametrize(("chip", "bytes_", "refused"), [("gfx942", 80_000, True), ("gfx950", 80_000, False),
                                                          ("gfx950", 170_000, True), ("gfx942", 65_536, False)])
 def test_more_lds_than_the_chip_has_is_refused_where_it_is_allocated(chip: str, bytes_: int, refused: bool) -> None:
+    """T10: with both limits."""
     body = f"""
 lds = fx.SharedAllocator().allocate(fx.Array[fx.Uint8, {bytes_}]).peek()
 lds[fx.thread_idx.x] = A[fx.thread_idx.x]

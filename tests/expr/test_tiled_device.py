@@ -10,7 +10,7 @@ import pytest
 import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
-from flylab.errors import OutOfBounds, TraceError
+from flylab.errors import LayoutError, OutOfBounds, TraceError
 
 CHIPS = ("gfx942", "gfx950")
 F32, F16, U8 = np.float32, np.float16, np.uint8
@@ -224,7 +224,7 @@ def waves(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, block: fx.Constexpr):
 
 
 def test_four_waves_each_with_its_own_tile_do_what_one_wave_does() -> None:
-    """A lane is a lane in each wave: the threads of a tiled MMA of one wave wrap."""
+    """T11: a lane is a lane in each wave: the threads of a tiled MMA of one wave wrap."""
     a, b = numbers((64, 32), F16) % 7, numbers((16, 32), F16) % 5
     together, one_by_one = np.zeros((64, 16), F32), np.zeros((64, 16), F32)
     waves(a, b, together, 256)
@@ -307,3 +307,43 @@ def test_ten_rows_and_tiles_of_eight() -> None:
     with pytest.raises(OutOfBounds, match="thread") as caught:
         rows(source, target, False)
     assert "fx.copy(tiled, source, fragment)" in str(caught.value)
+
+
+@flyc.kernel
+def retiled_kernel(A: fx.Tensor, B: fx.Tensor, load: fx.Constexpr, store: fx.Constexpr):
+    """Loaded by one tiled copy, stored by another."""
+    threads = fx.make_layout((8, 8), (8, 1))
+    first, second = [fx.make_tiled_copy_tv(fx.make_copy_atom(fx.UniversalCopy(bits), fx.Float32), threads,
+                                           values).get_slice(fx.thread_idx.x) for bits, values in (load, store)]
+    source = first.partition_S(A)
+    fragment = fx.make_fragment_like(source)
+    fx.copy(first.atom, source, fragment)
+    fx.copy(second.atom, second.retile(fragment), second.partition_D(B))
+
+
+@flyc.jit
+def retiled(A: fx.Tensor, B: fx.Tensor, load: fx.Constexpr, store: fx.Constexpr):
+    retiled_kernel(A, B, load, store).launch(grid=1, block=64)
+
+
+@pytest.mark.parametrize(("load", "store"), (
+    ((128, LAYOUT((2, 4), (4, 1))), (32, LAYOUT((2, 4), (4, 1)))),
+    ((128, LAYOUT((2, 4), (4, 1))), (32, LAYOUT((2, 4), (1, 2)))),
+    ((64, LAYOUT((4, 2), (2, 1))), (32, LAYOUT((4, 2), (1, 4)))),
+    ((32, LAYOUT((4, 4), (1, 4))), (32, LAYOUT((4, 4), (4, 1)))),
+    ((32, LAYOUT(((2, 2), 4), ((8, 1), 2))), (32, LAYOUT((4, 4), (4, 1)))),
+))
+def test_a_store_of_another_value_layout_takes_the_retiled_fragment(load: Any, store: Any) -> None:
+    """T02: it works by retile: each element goes to its own place."""
+    source, target = numbers((32, 64)), np.zeros((32, 64), F32)
+    retiled(source, target, load, store)
+    assert (target == source).all()
+
+
+def test_a_fragment_of_other_elements_is_not_retiled() -> None:
+    """T02: four values along a row are no four values along a column."""
+    source, target = numbers((32, 64)), np.zeros((32, 64), F32)
+    with pytest.raises(LayoutError, match="gives a thread other elements") as caught:
+        retiled(source, target, (128, LAYOUT((1, 4), (1, 1))), (32, LAYOUT((4, 1), (1, 1))))
+    assert "retile of 'fragment'" in caught.value.message and "go through LDS" in str(caught.value.hint)
+    assert caught.value.where is not None and not target.any()

@@ -96,3 +96,14 @@ def test_a_block_is_whole_waves(product: str) -> None:
     names = kernel_of(HEAD + product, block=96)
     with pytest.raises(TraceError, match="is done by 64 threads, and the block has 96"):
         flyc.compile(names["launch"], np.zeros(64, np.float32))
+
+
+@pytest.mark.parametrize("product", [PRODUCT, RAW], ids=["gemm", "raw"])
+def test_a_block_that_is_known_at_launch_is_whole_waves(product: str) -> None:
+    names = kernel_of(HEAD + f"for i in range(n):\n    {product}\nR[t] = c[2]\n", "R: fx.Tensor, n: fx.Int32", "64 * n")
+    result = np.zeros(THREADS, np.float32)
+    names["launch"](result, 2)
+    assert np.array_equal(result[:128], NUMBER[:128] + 8) and not result[128:].any()
+    names = kernel_of(HEAD + product, "R: fx.Tensor, n: fx.Int32", "50 * n")
+    with pytest.raises(CheckFailed, match="is done by 64 threads, and the block of this launch is no whole number of"):
+        names["launch"](result, 2)

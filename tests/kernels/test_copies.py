@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from flylab.kernels.copy import transpose_swizzled
 from flylab.kernels.copy.tiled_copy import tiled_copy
 from flylab.kernels.copy.transpose_swizzled import tile_side, transpose
@@ -12,6 +11,8 @@ from flylab.kernels.copy.transpose_swizzled import tile_side, transpose
 import flylab
 import flylab.compiler as flyc
 from flylab.errors import ArgumentError
+
+torch = pytest.importorskip("torch")
 
 TYPES = {8: torch.uint8, 16: torch.float16, 32: torch.float32}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from flylab.kernels.gemm import preshuffle
 from flylab.kernels.gemm.preshuffle import preshuffle_gemm, preshuffle_gemm_scaled, shuffle_b
 from flylab.kernels.gemm.tiled_mma import tiled_mma
@@ -17,6 +16,8 @@ from flylab.kernels.gemm.tiled_mma import tiled_mma
 import flylab
 import flylab.compiler as flyc
 from flylab.errors import ArgumentError
+
+torch = pytest.importorskip("torch")
 
 F8 = {"gfx942": torch.float8_e4m3fnuz, "gfx950": torch.float8_e4m3fn}
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flylab.errors import LayoutError
-from flylab.layout import Layout, make_identity_layout, prepend, recast_layout, size
+from flylab.layout import ComposedLayout, Layout, Swizzle, make_identity_layout, prepend, recast_layout, size
 from tests.layout import brute
 
 widths = st.sampled_from([4, 6, 8, 16, 32])
@@ -73,6 +73,26 @@ def test_by_example(written: str, old: int, new: int, result: str) -> None:
     layout = Layout.parse(written)
     assert str(recast_layout(layout, old, new)) == result
     assert bits(layout, old) == bits(Layout.parse(result), new)
+
+
+def test_a_swizzled_tile_to_bytes_and_back() -> None:
+    """T16: the identity at each coordinate; in bytes, each half is two of them side by side."""
+    tile = ComposedLayout(Swizzle(2, 3, 3), 0, Layout((8, 32), (32, 1)))
+    as_bytes = recast_layout(tile, 16, 8)
+    again = recast_layout(as_bytes, 8, 16)
+    for i in range(8):
+        for j in range(32):
+            half = i * 32 + j
+            half ^= (half >> 6 & 3) << 3
+            assert tile(i, j) == again(i, j) == half
+            assert [as_bytes(i, 2 * j + part) for part in range(2)] == [2 * half, 2 * half + 1]
+
+
+def test_three_bytes_are_no_halves() -> None:
+    """T16."""
+    with pytest.raises(LayoutError, match=r"\(3,8\):\(1,3\)") as caught:
+        recast_layout(Layout((3, 8), (1, 3)), 8, 16)
+    assert caught.value.hint
 
 
 def test_the_hint_can_be_followed() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -11,20 +13,29 @@ PLACED = (ast.stmt, ast.expr, ast.arg, ast.keyword, ast.alias, ast.excepthandler
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-PASSED = frozenset({"ctx", "op", "ops", "type_comment", "type_ignores"})
-"""The fields of nodes that name nothing."""
+PASSED = frozenset({"ctx", "op", "ops", "type_comment", "type_ignores", "kwd_attrs"})
+"""The fields of nodes that name nothing, or hold no nodes."""
+TEXTS = frozenset({"id", "attr", "asname", "module", "level", "kind", "simple", "conversion", "is_async", "rest"})
+"""The fields of nodes that hold a text or a number; of some kinds of nodes, others do."""
+LEAVES = (ast.Constant, ast.Name, ast.Global, ast.Nonlocal)
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """The fields of a kind of node that may hold nodes."""
+    return () if kind in LEAVES else tuple([name for name in kind._fields if name not in PASSED | TEXTS])
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The statements, expressions and their parts right below a node, in their order."""
     found: list[ast.AST] = []
-    for field in node._fields:
-        if field not in PASSED:
-            value = getattr(node, field, None)
-            if type(value) is list:
-                found += [each for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST):
-                found.append(value)
+    kind: Any = type(node)
+    for field in _fields(kind):
+        value = getattr(node, field, None)
+        if type(value) is list:
+            found += value if None not in value else [each for each in value if each is not None]
+        elif isinstance(value, ast.AST):
+            found.append(value)
     return found
 
 

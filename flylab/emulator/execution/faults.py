@@ -44,6 +44,8 @@ NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_u
 # Where the compiler knew the size of private memory, and where it did not.
 INDEX_HINTS = ("an index into memory of the thread's own is outside of it",
                "a recursion is too deep, an array of dynamic size too long, or an index outside of its array")
+ALIGN_HINT = "begin at a multiple of what is moved at once: two Float16 at an even element, from an aligned array"
+MISALIGNMENTS = (LDS_UNALIGNED_BASE, LDS_MISALIGNED, MISALIGNED)
 EMPTY_HINT = "launch only where there is data"
 
 
@@ -89,9 +91,8 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         what = f"store {worker.fault_size} components to" if "_store_" in instruction.mnemonic else "read"
         return DeviceError(f"the device cannot {what} the format {names(worker.fault_address)}{place}", where=where,
                            hint="a store needs all components of its format, and no floats of 10 or 11 bits")
-    if worker.fault_kind == LDS_UNALIGNED_BASE:
-        return DeviceError(f"M0 and the offset make byte {worker.fault_address} of LDS, which is no multiple of 4"
-                           f"{place}", where=where)
+    if worker.fault_kind in MISALIGNMENTS:
+        return DeviceError(_misaligned(worker, instruction) + place, where=where, hint=ALIGN_HINT)
     if worker.fault_kind == NOWHERE:
         what = f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
         return DeviceError(what + place, where=where)
@@ -101,29 +102,38 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
                            f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where, hint=hint)
     if worker.fault_kind == LDS_OUTSIDE:
-        what, hint = _outside_lds(kernel, geometry, worker)
+        what, hint = _outside_lds(kernel, geometry, worker, launched=where is not None)
         return OutOfBounds(what + place, where=where, hint=hint)
-    if worker.fault_kind == LDS_MISALIGNED:
-        return DeviceError(f"an atomic of {worker.fault_size} bytes at byte {worker.fault_address} of LDS, which is no "
-                           f"multiple of {worker.fault_size}{place}", where=where)
     if worker.fault_kind == LDS_PARTIAL:
         return DeviceError(f"a transposing read in which only some lanes of a group of {worker.fault_size} are active"
                            f"{place}", where=where, hint="the lanes exchange what they read, so all must take part")
-    if worker.fault_kind == MISALIGNED:
-        atomic = "_atomic_" in instruction.mnemonic
-        what, multiple = ("an atomic", worker.fault_size) if atomic else ("a scalar load", 4)
-        return DeviceError(f"{what} of {worker.fault_size} bytes {'at' if atomic else 'from'} address "
-                           f"{worker.fault_address:#x}, which is no multiple of {multiple}{place}", where=where)
     what, hint = _outside(kernel, worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
 
 
-def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker) -> tuple[str, str]:
-    """What an access of LDS beyond the workgroup's bytes did wrong, and a hint."""
+def _misaligned(worker: Worker, instruction: Instruction) -> str:
+    """What an access did whose address is no multiple of what it must be."""
+    size, address = worker.fault_size, worker.fault_address
+    if worker.fault_kind == LDS_UNALIGNED_BASE:
+        return f"M0 and the offset make byte {address} of LDS, which is no multiple of 4"
+    if worker.fault_kind == LDS_MISALIGNED:
+        return f"an atomic of {size} bytes at byte {address} of LDS, which is no multiple of {size}"
+    if "_atomic_" in instruction.mnemonic:
+        return f"an atomic of {size} bytes at address {address:#x}, which is no multiple of {size}"
+    return f"a scalar load of {size} bytes from address {address:#x}, which is no multiple of 4"
+
+
+def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker, launched: bool) -> tuple[str, str]:
+    """What an access of LDS beyond the workgroup's bytes did wrong, and a hint; `launched` by a launcher, whose kernel
+    has source lines, and not as assembly."""
     total = geometry.lds_bytes(kernel)
     has = f"{total} bytes ({kernel.lds_bytes} static + {geometry.shared} dynamic)" if total else "none"
-    hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared=" if total else
-            "launch it with dynamic LDS: shared= is its number of bytes")
+    if launched:
+        hint = "an index into LDS is too large or negative, or more is needed: " + (
+            "a larger smem= of the launch" if geometry.shared else "allocate a larger array")
+    else:
+        hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared="
+                if total else "launch it with dynamic LDS: shared= is its number of bytes")
     return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
 
 

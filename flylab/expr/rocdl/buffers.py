@@ -35,6 +35,9 @@ _cosize = traced(cosize)
 def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_bytes: Any = None) -> Tensor:
     """The tensor behind a buffer descriptor: reads outside of it give 0, writes outside are dropped.
 
+    That goes by the 4 bytes that an instruction moves at once (or fewer, where it moves fewer): of an odd number of
+    Float16, a wide copy reads the last as 0 and does not write it. An atom of 16 bits moves it, for that part.
+
     The descriptor covers exactly the tensor's bytes; `num_records_bytes` (an int, or an integer of the device) sets
     another number, `max_size=True` turns the check off up to the 4 GiB that a descriptor reaches: what is farther away
     is still outside. A tensor whose extents are known on the device only may be larger: what a block's threads have in

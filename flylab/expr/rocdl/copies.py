@@ -44,7 +44,8 @@ def BufferCopyLDS(bit_size: int, cache_modifier: int = 0) -> CopyOp:
     """A copy from a buffer tensor straight into LDS: 32 bits by each thread, on gfx950 also 96 and 128.
 
     The chip puts what lane i of a wave loads at the first lane's destination plus i times the bytes of one: the
-    destination of the first lane counts, and the others' must lie so. It is done when `s_waitcnt(vmcnt=0)` is.
+    destination of the first lane counts, and the others' must lie so, also where a branch or a predicate leaves lanes
+    out. It is done when `s_waitcnt(vmcnt=0)` is.
 
     Raises `LayoutError` for other widths.
     """
