@@ -110,9 +110,15 @@ def _lanes_in_lds(atom: CopyAtom, target: Tensor, name: str) -> list[Problem]:
 def check_scattered(atom: CopyAtom, base: Any, offsets: Any, tensor: Any, pred: Any, name: str) -> None:
     """What must hold for `gather` and `scatter`. Raises `TraceError`: one for all that does not fit, with shapes."""
     use = f"fx.{name}"
-    if not isinstance(base, Pointer):
-        raise TraceError(f"{use}: {name_of(base, repr(base))} is a {type(base).__name__}, not a pointer",
-                         hint="give the iterator of a tensor: fx.get_iter(tensor)")
+    if not isinstance(base, Pointer) or not (isinstance(offsets, Tensor) and isinstance(tensor, Tensor)):
+        order = "base_iter, offset_tensor, dst_tensor" if name == "gather" else "src_tensor, base_iter, offset_tensor"
+        given = {"base_iter": (base, Pointer, "pointer"), "offset_tensor": (offsets, Tensor, "tensor"),
+                 order.split(", ")[-1 if name == "gather" else 0]: (tensor, Tensor, "tensor")}
+        part = next(part for part in given if not isinstance(given[part][0], given[part][1]))
+        value, _, kind = given[part]
+        raise TraceError(f"{use}: {part} is {name_of(value, repr(value))}, a {type(value).__name__}, not a {kind}",
+                         hint=f"the order is {use}(copy_atom, {order}); base_iter is the iterator of a tensor: "
+                         "fx.get_iter(tensor)")
     for each in (offsets, tensor):
         elements(require_tensor(each, use), use)
     op, places, here = atom.op, base.spec, name_of(tensor, "the tensor")

@@ -90,7 +90,19 @@ class _Thread:
 
 
 class ThrCopy(_Thread):
-    """One thread of a tiled copy."""
+    """One thread of a tiled copy.
+
+    A thread's part of a tensor begins where the thread's first element lies. A plain layout has no place to begin: its
+    part is the same layout for every thread. What each thread has, the part of a coordinate tensor tells:
+
+    >>> import flylab.expr as fx
+    >>> tiled = fx.make_tiled_copy_tv(fx.make_copy_atom(fx.UniversalCopy(32), fx.Float32),
+    ...                               fx.make_layout((16, 4), (4, 1)), fx.make_layout((1, 1)))
+    >>> places = fx.make_view((0, 0), fx.make_identity_layout((16, 8)))
+    >>> part = tiled.get_slice(17).partition_S(places)
+    >>> str(part), part(0, 0, 1)
+    ('(4,1) o ((1,1),1,2):((0,0),1E0,4E1)', (4, 5))
+    """
 
     __slots__ = ()
     kind = "the tiled copy"
@@ -99,7 +111,10 @@ class ThrCopy(_Thread):
         super().__init__(_require(tiled_copy, TiledCopy, "ThrCopy", "fx.make_tiled_copy(...)"), thr_idx, False)
 
     def partition_S(self, src: Any) -> Any:
-        """The thread's part of a source: (value, rest of each mode). Of a layout without its offset.
+        """The thread's part of a source: (value, rest of each mode).
+
+        Of a plain layout it is without the offset, the same for all threads; of a coordinate tensor,
+        `fx.make_view((0, 0), fx.make_identity_layout(shape))`, with it.
 
         A tensor that the tile does not divide is covered too far, as by `fx.zipped_divide`: partition a coordinate
         tensor of the same shape, and compare it with the shape, for a predicate.
@@ -108,7 +123,7 @@ class ThrCopy(_Thread):
         return _noted(self._part(threads, self.thr_idx), self.tiled)
 
     def partition_D(self, dst: Any) -> Any:
-        """The thread's part of a destination: (value, rest of each mode).
+        """The thread's part of a destination: (value, rest of each mode). Of a layout as `partition_S` gives it.
 
         Raises `TraceError` where the atom goes past the registers into LDS, and the lanes do not lie side by side.
         """
@@ -165,7 +180,10 @@ class ThrMma(_Thread):
         self._vmnk = _idx2crd(self.thr_idx, self.tiled.thr_layout_vmnk)
 
     def partition(self, operand_id: Any, t: Any) -> Any:
-        """The thread's part of a matrix: (value, rest of each mode)."""
+        """The thread's part of a matrix: (value, rest of each mode).
+
+        Of a plain layout without the offset, the same for all threads (see `ThrCopy`); of a coordinate tensor with it.
+        """
         operand = as_operand(operand_id)
 
         def threads(layout: Any) -> Any:
@@ -175,15 +193,15 @@ class ThrMma(_Thread):
         return self._part(parts, self.tiled.thread_of(operand, self._vmnk))
 
     def partition_A(self, t: Any) -> Any:
-        """The thread's part of A, (M, K)."""
+        """The thread's part of A, (M, K); of a layout as `partition` gives it."""
         return self.partition(MmaOperand.A, t)
 
     def partition_B(self, t: Any) -> Any:
-        """The thread's part of B, (N, K)."""
+        """The thread's part of B, (N, K); of a layout as `partition` gives it."""
         return self.partition(MmaOperand.B, t)
 
     def partition_C(self, t: Any) -> Any:
-        """The thread's part of C or D, (M, N)."""
+        """The thread's part of C or D, (M, N); of a layout as `partition` gives it."""
         return self.partition(MmaOperand.C, t)
 
 
