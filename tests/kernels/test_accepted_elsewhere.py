@@ -96,7 +96,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_refused_at_its_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = FAULTS[name]
-    monkeypatch.setenv("ARCH", fault.arch)
+    monkeypatch.setenv("FLYLAB_DEVICE", f"emulated:{fault.arch}")
     launch = kernel_of(fault.body, block=fault.block)["launch"]
     with pytest.raises(FlylabError) as caught:
         flyc.compile(launch, np.zeros(64, np.float32))
