@@ -206,7 +206,7 @@ def test_operations() -> None:
 
 
 @pytest.mark.parametrize("make, listed", [
-    (lambda: fx.rocdl.MFMA(16, 16, 3, fx.Float16), "4x4x4 (16 blocks), 16x16x4 (4 blocks), 16x16x16, 16x16x32 (gf"),
+    (lambda: fx.rocdl.MFMA(16, 16, 3, fx.Float16), "4x4x4 (16 blocks), 16x16x4 (4 blocks), 16x16x16, 16x16x32"),
     (lambda: fx.rocdl.MFMA(16, 16, 3, fx.Float32), "16x16x8 (gfx942)"),
     (lambda: fx.rocdl.MFMA(16, 16, 3, fx.Int8), "16x16x32, 16x16x64 (gfx950)"),
     (lambda: fx.rocdl.SMFMAC(16, 16, 3, fx.Float16), "16x16x32, 16x16x64 (gfx950)"),
