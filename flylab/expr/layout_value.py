@@ -11,7 +11,7 @@ from flylab.expr.emit import fly, mlir_type
 from flylab.expr.numeric import CLASSES
 from flylab.expr.operators import refuse
 from flylab.expr.state import Owned, active
-from flylab.layout import ComposedLayout
+from flylab.layout import ComposedLayout, has_none
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import runtime_leaves
 
@@ -58,10 +58,11 @@ class LayoutValue(Owned):
         return _applied("crd2idx", coord[0] if len(coord) == 1 else coord, self)
 
     def __getitem__(self, index: Any) -> Any:
-        """The mode at an index; of a coordinate tensor the element at a coordinate."""
+        """The mode at an index, or of a coordinate tensor the element at a coordinate; with None in it, the slice."""
+        if has_none(index):
+            return _applied("slice", self, index)
         facts = self.form.value()
-        tensor = isinstance(facts, ComposedLayout) and facts.is_coordinate_tensor
-        return self(index) if tensor else _applied("get", self, index)
+        return self(index) if isinstance(facts, ComposedLayout) and facts.holds_places else _applied("get", self, index)
 
     def __len__(self) -> int:
         return int(_applied("rank", self))

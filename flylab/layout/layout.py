@@ -136,7 +136,18 @@ class Layout:
             return arrays.stacked(arrays.coordinates(self), product(self.shape))
         return arrays.listed(self)
 
-    def __getitem__(self, index: int) -> Layout:
+    def __getitem__(self, index: Any) -> Layout:
+        """The mode of this number or, of a coordinate with None in it, the slice, as of a tensor.
+
+        >>> Layout((4, 8), (8, 1))[1], Layout((4, 8), (8, 1))[None, 1]
+        (Layout(8, 1), Layout(4, 8))
+        """
+        if type(index) is not int:
+            from flylab.layout.arithmetic import has_none
+            from flylab.layout.coordinates import slice
+
+            if has_none(index):
+                return slice(self, index)  # type: ignore[no-any-return]
         modes = len(self)
         index = as_int(index, "mode")
         if not -modes <= index < modes:

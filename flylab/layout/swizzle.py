@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flylab.errors import LayoutError
+from flylab.layout.arithmetic import has_none
 from flylab.layout.basis import add_coordinates
 from flylab.layout.int_tuple import IntTuple, as_int, as_profile, leaves, map_leaves, product, shown, text
 from flylab.layout.layout import Layout, has_basis
@@ -208,9 +209,31 @@ class ComposedLayout:
         """
         return self.outer is None and isinstance(self.offset, tuple)
 
+    @property
+    def holds_places(self) -> bool:
+        """Whether an index takes an element: of a coordinate tensor, and of one mode without an outer part.
+
+        >>> from flylab.layout import make_identity_layout, make_view
+        >>> make_view(8, make_identity_layout(64)).holds_places
+        True
+        """
+        return self.outer is None and (isinstance(self.offset, tuple) or not isinstance(self.inner.shape, tuple))
+
     def __getitem__(self, index: Any) -> Any:
-        """The mode at an index; of a coordinate tensor the element at a coordinate, as of every tensor."""
-        return self(index) if self.is_coordinate_tensor else self.with_inner(self.inner[index])
+        """The element at a coordinate of a coordinate tensor, as of the tensor beside it; with None in it, the slice.
+
+        Of other composed layouts an int is the number of a mode, as of a `Layout`; `slice` takes None there too.
+
+        >>> from flylab.layout import make_identity_layout, make_view
+        >>> places = make_view((0, 8), make_identity_layout((4, 8)))
+        >>> places[3, 5], str(places[None, 5]), places[None, 5][3], make_view(8, make_identity_layout(64))[3]
+        ((3, 13), '(0,13) o 4:1E0', (3, 13), 11)
+        """
+        if has_none(index):
+            from flylab.layout.coordinates import slice
+
+            return slice(self, index)
+        return self(index) if self.holds_places else self.with_inner(self.inner[index])
 
     def __iter__(self) -> Iterator[ComposedLayout]:
         return map(self.with_inner, self.inner)

@@ -16,9 +16,10 @@ from flylab.dialect.types import POINTERS, Ptr, of_mlir
 from flylab.errors import CompileError
 from flylab.passes import printf
 from flylab.passes.buffer_place import BufferPlace
+from flylab.passes.buffer_walks import BufferWalks, descriptor_of
 from flylab.passes.checks import is_of_launcher, lower_check
 from flylab.passes.copy_instructions import atomic_in_memory, first_lane, load_into_lds, load_transposed
-from flylab.passes.crossing_pointers import BUFFER_POINTER, CrossingPointers, wide, widest
+from flylab.passes.crossing_pointers import CrossingPointers, wide, widest
 from flylab.passes.global_offsets import GlobalOffsets
 from flylab.passes.hidden_arguments import read_size
 from flylab.passes.mma_to_rocdl import multiplied
@@ -29,9 +30,6 @@ from flylab.passes.subbyte import expand_narrow
 from flylab.passes.vectors import shape_of, vector_type
 from flylab.passes.whole_waves import keep_waves_whole
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target
-
-BUFFER_FLAGS = (7 << 12) | (4 << 15)
-"""The last word of a raw buffer descriptor: data format 32, untyped. Source: CDNA3 ISA, table of the descriptor."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class ConvertFlyToRocdl(Pass):
         """Convert each Fly operation, in program order."""
         keep_waves_whole(module)
         ops = operations(module.operation)
-        conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops)), list[Any]()
+        conversion, done = _Conversion(self.chip, SharedMemory(ops), GlobalOffsets(ops), BufferWalks(ops)), list[Any]()
         printing: set[str] = set()
         constants: dict[Any, Any] = {}
         crossing = CrossingPointers(ops, conversion.address, done)
@@ -83,15 +81,19 @@ class _Conversion:
     """What each Fly pointer has become: an LLVM pointer, or (descriptor, byte offset or None for 0); for some into a
     buffer, the further byte offset that the whole wave has."""
 
-    def __init__(self, chip: Target, shared: SharedMemory, offsets: GlobalOffsets) -> None:
+    def __init__(self, chip: Target, shared: SharedMemory, offsets: GlobalOffsets, walks: BufferWalks) -> None:
         self.chip = chip
         self.shared = shared
         self.offsets = offsets
+        self.walks = walks
         self.address: dict[Any, Any] = {}
         self.soffset: dict[Any, Any] = {}
 
     def in_buffer(self, pointer: Any) -> BufferPlace:
         """Where a pointer into a buffer leads."""
+        walk = self.walks.walks.get(pointer)
+        if walk is not None and walk.is_far:
+            return BufferPlace(walk.descriptor, walk.offset)
         descriptor, base = self.address[pointer]
         return BufferPlace(descriptor, base, self.soffset.get(pointer))
 
@@ -121,6 +123,7 @@ def _to_llvm_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
 def _recast_iter(conversion: _Conversion, op: Any, builder: Builder) -> None:
     conversion.address[op.results[0]] = conversion.address[op.operands[0]]
     conversion.offsets.same(op.operands[0], op.results[0])
+    conversion.walks.same(op.operands[0], op.results[0])
 
 
 def _ptrtoint(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -134,19 +137,12 @@ def _inttoptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
 
 
 def _make_buffer_ptr(conversion: _Conversion, op: Any, builder: Builder) -> None:
-    # Not rocdl.make.buffer.rsrc, which clears the upper 16 bits of the address: those of a pointer are 0.
     known = attribute(op, "num_records")
+    records = op.operands[1] if known == "?" else int(known)
     base = builder.op("llvm.ptrtoint", [conversion.address[op.operands[0]]], "i64")
-    if known == "?":
-        records = builder.op("arith.trunci", [op.operands[1]], "i32")
-        upper = builder.op("arith.extui", [records], "i64")
-        upper = builder.op("arith.ori", [upper, builder.constant(BUFFER_FLAGS << 32, "i64")], "i64")
-    else:
-        upper = builder.constant(BUFFER_FLAGS << 32 | int(known), "i64")
-    halves = [builder.op("arith.extui", [half], "i128") for half in (base, upper)]
-    shifted = builder.op("arith.shli", [halves[1], builder.constant(64, "i128")], "i128")
-    words = builder.op("arith.ori", [halves[0], shifted], "i128")
-    conversion.address[op.results[0]] = (builder.op("llvm.inttoptr", [words], BUFFER_POINTER), None)
+    descriptor = descriptor_of(builder, base, records)
+    conversion.address[op.results[0]] = (descriptor, None)
+    conversion.walks.begin(op.results[0], base, records, descriptor)
 
 
 def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
@@ -159,6 +155,7 @@ def _add_offset(conversion: _Conversion, op: Any, builder: Builder) -> None:
         moved = conversion.offsets.moved(op, base, builder) if spec.space == "global" else None
         conversion.address[op.results[0]] = moved or gep(builder, base, offset, spec.space, spec.dtype.bits)
         return
+    conversion.walks.move(op, builder)
     descriptor, before = base
     if op.operands[0] in conversion.soffset:
         conversion.soffset[op.results[0]] = conversion.soffset[op.operands[0]]

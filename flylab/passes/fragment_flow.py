@@ -41,15 +41,23 @@ class Access:
 
 @dataclass
 class Effect:
-    """What code does with a fragment: reads before it stores, certainly stores, may store; the borders of accesses."""
+    """What code does with a fragment: reads before it stores, certainly stores, may store; the borders of accesses.
+
+    `fresh` are the elements that some way through stores to without having read them; `untouched` those that some way
+    through neither reads nor stores to.
+    """
 
     read: int = 0
     killed: int = 0
     stored: int = 0
     borders: int = 0
+    fresh: int = 0
+    untouched: int = -1
 
     def then(self, other: Effect, is_certain: bool = True) -> None:
         """Add what comes after it, certainly or perhaps."""
+        self.fresh |= other.fresh & self.untouched
+        self.untouched &= other.untouched if is_certain else -1
         self.read |= other.read & ~self.killed
         self.killed |= other.killed if is_certain else 0
         self.stored |= other.stored
@@ -80,6 +88,10 @@ class Flow:
         """The fragments that an operation with regions stores to."""
         return [f for f, effect in _together(op.name, self._effects[block_of(op)]).items() if effect.stored]
 
+    def fresh(self, op: Any, fragment: Fragment) -> int:
+        """The elements that an iteration of a loop may store to with no iteration having read them before."""
+        return _together(op.name, self._effects[block_of(op)]).get(fragment, Effect()).fresh
+
     def _effects_of(self, block: Any) -> Effects:
         total: Effects = {}
         for op, access in self.inside.get(block, ()):
@@ -87,9 +99,10 @@ class Flow:
                 mine = total.setdefault(access.place.fragment, Effect())
                 elements = access.elements
                 if access.is_store:
-                    mine.then(Effect(0, elements if access.is_certain else 0, elements, access.borders))
+                    killed = elements if access.is_certain else 0
+                    mine.then(Effect(0, killed, elements, access.borders, fresh=elements, untouched=~killed))
                 else:
-                    mine.then(Effect(elements, 0, 0, access.borders))
+                    mine.then(Effect(elements, 0, 0, access.borders, untouched=~elements))
                 continue
             regions = [self._effects_of(block_of(op, i)) for i in range(len(op.regions))]
             self._effects[block_of(op)] = regions
@@ -163,6 +176,8 @@ def _together(name: str, regions: list[Effects]) -> Effects:
             mine.then(effect, is_certain=name == "scf.while" and i == 0)
         if name == "scf.if":
             mine.killed = found[0].killed & found[1].killed
+            mine.fresh = found[0].fresh | found[1].fresh
+            mine.untouched = found[0].untouched | found[1].untouched
     return total
 
 

@@ -60,7 +60,7 @@ class GlobalOffsets:
         if known.value is None:
             offset = _scaled(builder, op.operands[1], size)
             if before.offset is not None:
-                offset = _without_overflow(builder, "arith.addi", before.offset, offset)
+                offset = without_overflow(builder, "arith.addi", before.offset, offset)
             after = Address(after.base, offset, after.constant, after.most)
         self.addresses[op.results[0]] = after
         return _pointer(builder, after)
@@ -73,10 +73,10 @@ class GlobalOffsets:
 def _scaled(builder: Builder, value: Any, size: int) -> Any:
     if value.type != parse_type("i32"):
         value = builder.op("arith.trunci", [value], "i32")
-    return value if size == 1 else _without_overflow(builder, "arith.muli", value, builder.constant(size))
+    return value if size == 1 else without_overflow(builder, "arith.muli", value, builder.constant(size))
 
 
-def _without_overflow(builder: Builder, name: str, a: Any, b: Any) -> Any:
+def without_overflow(builder: Builder, name: str, a: Any, b: Any) -> Any:
     """Arithmetic that stays within unsigned 32 bits: LLVM may see through it to a constant."""
     from mlir import ir
 

@@ -25,12 +25,13 @@ from flylab.layout import ComposedLayout, Layout, cosize, slice_and_offset
 from flylab.layout.consecutive import runs
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, numbers, runtime_leaves
+from flylab.passes.buffer_walks import note_forward
 from flylab.passes.copy_lowering import lower_copy, lower_scattered
 from flylab.passes.device_int import DeviceInt, number_value
 from flylab.passes.gemm_lowering import lower_gemm
 from flylab.passes.regions import ENDS, STRUCTURED
 from flylab.passes.register_steps import lowest, note_steps
-from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
+from flylab.passes.rewriter import Builder, Pass, erase, operations, parse_type, source_line
 from flylab.passes.vectors import extract, joined, vector_type
 
 
@@ -122,7 +123,11 @@ class _Lowering:
 
 def _add_offset(builder: Builder, pointer: Any, value: Any, offset: Any) -> Any:
     spec = of_mlir(pointer.type)
-    return builder.fly("add_offset", [pointer, value], [Ptr(spec.dtype, spec.space, _moved_align(spec, offset))])
+    kind = Ptr(spec.dtype, spec.space, _moved_align(spec, offset))
+    moved = builder.fly("add_offset", [pointer, value], [kind])
+    if spec.space == "buffer" and value.type == parse_type("i64"):
+        note_forward(moved, offset)
+    return moved
 
 
 def _moved_align(spec: Ptr, offset: Any) -> int:

@@ -4,7 +4,8 @@ A store makes its vector the value of the elements that it stores to, a load tak
 joined from several, or a part of one. What `scf.if` stores to is among its results, what a loop stores to among the
 values that it carries, in pieces as the accesses inside are (`fragment_flow`), where it may be read afterwards. Reading
 an element that nothing was stored to on any way there is an error at the line that reads it; on a way without a store,
-an element that another way stores to is 0. An index known only on the device chooses among the elements that it may
+an element that another way stores to is 0; that an iteration stores only after a read does not help the first one,
+which reads nothing. An index known only on the device chooses among the elements that it may
 mean: to read, all of them must have been stored to; a store makes 0 of those that were not.
 """
 
@@ -153,6 +154,11 @@ class _Promotion:
             for fragment, start, count in crossing:
                 kind = vector_type(fragment.element, count)
                 fragment.put(block.add_argument(kind, fragment.alloca.location), start, count)
+            for fragment, lanes in before.items():
+                fresh = self.flow.fresh(op, fragment)
+                for i, lane in enumerate(lanes):
+                    if lane is None and not fresh >> i & 1:  # the first one to read it finds nothing
+                        fragment.lanes[i] = None
             self.block(block)
             if crossing:
                 _append(end_of(op, region), crossing)

@@ -11,7 +11,7 @@ import flylab.compiler as flyc
 from flylab.errors import FlylabError, OutOfBounds
 from flylab.layout import Swizzle
 from tests.expr.programs import check, in_python, on_device
-from tests.samples import cell
+from tests.samples import cell, kernel_of
 
 VALUES = [(5, 7, 3), (8, 4, 2), (1, 9, 4), (6, 1, 1), (16, 64, 2)]
 COORDINATES = {
@@ -99,6 +99,20 @@ def test_layouts_tuples_and_tensors_are_passed_to_kernels() -> None:
     launch(out, A, 5, 8)
     swizzle = Swizzle(1, 0, 2)
     assert out.tolist() == [[10 * i + 8, swizzle(i), 42] for i in range(40)]
+
+
+def test_places_are_sliced_and_indexed_as_the_tensor_beside_them() -> None:
+    names = kernel_of("""
+        t = fx.Int32(fx.thread_idx.x)
+        places = fx.make_view((n, 0), fx.make_identity_layout((64, 4)))
+        row, column = places[t, None], places[None, n]
+        first, second = row[2], column[t]
+        flat = fx.make_view(n, fx.make_identity_layout(64))[t]
+        B[t] = first[0] * 1000 + first[1] * 100 + second[0] + second[1] + flat
+    """, "B: fx.Tensor, n: fx.Int32")
+    B = np.zeros(64, np.int32)
+    names["launch"](B, 3)
+    assert B.tolist() == [(3 + t) * 1000 + 200 + (3 + t) + 3 + (3 + t) for t in range(64)]
 
 
 def test_a_grid_from_a_layout_and_predicates_from_a_coordinate_tensor() -> None:

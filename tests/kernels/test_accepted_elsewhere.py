@@ -53,6 +53,12 @@ FAULTS = {
         1, "Float16", "convert"),
     "registers that nothing was stored to": Fault(
         "r = fx.make_rmem_tensor(1, fx.Float32)\nA[0] = r[0]", 2, "nothing was stored to it", "fill it first"),
+    "a sum in a loop that was never begun": Fault(
+        "r = fx.make_rmem_tensor(1, fx.Float32)\nfor i in range(4):\n    r[0] = r[0] + A[i]\nA[0] = r[0]", 3,
+        "nothing was stored to it", "fill it first"),
+    "a product in a loop into registers never filled": Fault(
+        FRAGMENTS.format(op="16, 16, 16, fx.Float16", n=4, kind="fx.Float16").replace("(a, b, c)", "(a, b)").replace(
+            "fx.gemm", "for i in range(4):\n    fx.gemm"), 6, "nothing was stored to it", "fill it first"),
     "80 KB of LDS on gfx942": Fault(
         "fx.SharedAllocator().allocate(fx.Array[fx.Uint8, 80_000])", 1, "80000", "163840 on gfx950"),
     "170 KB of LDS on gfx950": Fault(
@@ -90,7 +96,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_refused_at_its_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fault = FAULTS[name]
-    monkeypatch.setenv("ARCH", fault.arch)
+    monkeypatch.setenv("FLYLAB_DEVICE", f"emulated:{fault.arch}")
     launch = kernel_of(fault.body, block=fault.block)["launch"]
     with pytest.raises(FlylabError) as caught:
         flyc.compile(launch, np.zeros(64, np.float32))

@@ -307,3 +307,21 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
 @pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message for _, message in REFUSED])
 def test_refused_with_the_numbers_and_a_hint(make: Callable[[], object], message: str) -> None:
     refuses(make, message)
+
+
+def test_none_slices_as_it_does_of_a_tensor() -> None:
+    """Each element of the slice is what the whole gives with the number in the place of None."""
+    places = make_view((16, 64), make_identity_layout((8, 4)))
+    swizzled = ComposedLayout(Swizzle(2, 1, 2), 3, Layout((8, 4), (4, 1)))
+    for tensor in (places, swizzled):
+        assert [tensor[5, None](j) for j in range(4)] == [tensor(5, j) for j in range(4)]
+        assert [tensor[None, 2](i) for i in range(8)] == [tensor(i, 2) for i in range(8)]
+    assert (str(Layout((8, 4), (4, 1))[None, 2]), str(Layout((8, 4), (4, 1))[5, None])) == ("8:4", "4:1")
+    assert places[5, None][3] == places[5, 3] == (21, 67)
+    assert Layout((8, 4), (4, 1))[1] == Layout(4, 1)  # a number is a mode of a plain layout
+
+
+def test_an_index_of_a_row_of_places_is_the_place() -> None:
+    row = make_view(100, make_identity_layout(8))
+    assert [row[i] for i in range(8)] == list(range(100, 108))
+    assert ComposedLayout(Swizzle(2, 1, 2), 0, Layout(8, 1))[0] == ComposedLayout(Swizzle(2, 1, 2), 0, Layout(8, 1))

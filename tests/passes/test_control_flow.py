@@ -69,34 +69,31 @@ class Unset(Exception):
     """An element is read that nothing was stored to on any way."""
 
 
-def stores(program: list[Any]) -> set[int]:
-    found: set[int] = set()
-    for kind, *rest in program:
-        if kind == "store":
-            found |= set(range(rest[0][0], sum(rest[0])))
-        elif kind == "put":
-            found |= set(range(SIZE))
-        elif kind not in ("add", "pick"):
-            for block in rest[1:]:
-                found |= stores(block or [])
-    return found
+def check_reads(program: list[Any]) -> None:
+    """Raise `Unset` for an element that no way to a read of it has stored to, where no way reads it too early."""
+    for element in range(SIZE):
+        reads: dict[int, set[bool]] = {}
+        ways(program, element, {False}, reads)
+        if any([True not in found for found in reads.values()]):
+            raise Unset
 
 
-def check_reads(program: list[Any], written: set[int]) -> set[int]:
-    """Raise `Unset` for a read too early; what may have been stored at the end."""
-    for kind, *rest in program:
-        if kind == "add" and not set(range(rest[0][0], sum(rest[0]))) <= written:
-            raise Unset
-        if kind == "pick" and len(written) < SIZE:
-            raise Unset
-        if kind in ("store", "put"):
-            written = written | stores([(kind, *rest)])
+def ways(program: list[Any], element: int, now: set[bool], reads: dict[int, set[bool]]) -> set[bool]:
+    """Whether the element is stored to at the end, on each way; a way ends at a read that finds nothing."""
+    for statement in program:
+        kind, *rest = statement
+        touches = kind in ("put", "pick") or kind in ("store", "add") and rest[0][0] <= element < sum(rest[0])
+        if kind in ("store", "put") and touches:
+            now = {True} if now else now
+        elif kind in ("add", "pick") and touches:
+            reads.setdefault(id(statement), set()).update(now)
+            now = now & {True}
         elif kind == "if":
-            written = check_reads(rest[1], written) | check_reads(rest[2] or [], written)
+            now = ways(rest[1], element, now, reads) | ways(rest[2] or [], element, now, reads)
         elif kind in ("for", "while"):
-            written = written | stores(rest[1])
-            check_reads(rest[1], written)
-    return written
+            for _ in range(3):  # two facts: after two rounds nothing is new
+                now = now | ways(rest[1], element, now, reads)
+    return now
 
 
 def interpret(program: list[Any], lane: int, n: int, f: list[int], total: list[int]) -> None:
@@ -159,7 +156,7 @@ def test_random_programs_on_fragments(program: list[Any], n: int) -> None:
         B[t] = total[0]
 
     try:
-        check_reads(program, set())
+        check_reads(program)
     except Unset:
         with pytest.raises(CompileError, match="of a fragment in registers is .*read, and nothing was stored to it"):
             result(how, n)
@@ -451,3 +448,40 @@ def test_a_pointer_of_known_alignment_meets_others() -> None:
         B[t] = loop(0, n, 1, lambda i, p: p + 1, picked)[0]
 
     assert result(how) == [(lane if lane < 5 else 0) + 6 for lane in LANES]
+
+
+def accumulated(A: Any, B: Any, n: Any, t: Any, around: Any) -> None:
+    acc = fx.make_rmem_tensor(1, fx.Int32)
+
+    def body(i: Any) -> None:
+        def step() -> None:
+            acc[0] = acc[0] + A[i * 64 + t]
+
+        around(i, step, acc)
+
+    loop(0, n, 1, body)
+    B[t] = acc[0]
+
+
+UNSET = {
+    "a sum": lambda i, step, acc: step(),
+    "a sum under a branch": lambda i, step, acc: branch(i > 1, step),
+    "a sum in a loop inside": lambda i, step, acc: loop(0, 2, 1, lambda _: step()),
+    "a store after it": lambda i, step, acc: (step(), acc.fill(1)),
+}
+SET = {
+    "by another way": (lambda i, step, acc: branch(i == 0, lambda: acc.fill(5), step), lambda t: 5 + 65 + t + 129 + t),
+    "for the next": (lambda i, step, acc: (branch(i > 0, step), acc.fill(7)), lambda t: 7),
+}
+
+
+@pytest.mark.parametrize("name", UNSET)
+def test_the_first_iteration_reads_what_nothing_was_stored_to(name: str) -> None:
+    with pytest.raises(CompileError, match="element 0 of a fragment in registers is read, and nothing was stored"):
+        result(lambda A, B, n, t: accumulated(A, B, n, t, UNSET[name]), 3)
+
+
+@pytest.mark.parametrize("name", SET)
+def test_an_iteration_before_may_have_stored(name: str) -> None:
+    around, expected = SET[name]
+    assert result(lambda A, B, n, t: accumulated(A, B, n, t, around), 3) == [expected(t) for t in LANES]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.errors import LayoutError, TraceError
-from flylab.expr.algebra import traced
+from flylab.expr.algebra import map_numbers, traced
 from flylab.expr.emit import fly, intrinsic, mlir_type, op
 from flylab.expr.location import name_of
-from flylab.expr.numeric import CLASSES, Integer, Numeric, as_numeric, is_mlir_value
+from flylab.expr.numeric import CLASSES, Integer, Numeric, as_numeric, interval, is_mlir_value
 from flylab.expr.pointers import require_pointer
 from flylab.expr.promotion import plain
 from flylab.expr.rocdl.immediates import immediate
@@ -18,7 +18,7 @@ from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
 from flylab.expr.views import buffer_pointer, get_iter, make_view
-from flylab.layout import ComposedLayout, cosize, get_leaves
+from flylab.layout import ComposedLayout, Layout, cosize, get_leaves
 
 MAX_RECORDS = 2**32 - 16
 """The most bytes that a descriptor is given here; its field holds 15 more.
@@ -26,6 +26,8 @@ MAX_RECORDS = 2**32 - 16
 An offset of more than 32 bits becomes this one, and no access there, of at most 16 bytes, may be inside or wrap.
 Source: CDNA3 ISA, "Buffer resource descriptor".
 """
+ADDRESSES = 2**47
+"""The bytes that a process may address, half of what 48 bits do: no tensor has more, and no part of it wraps."""
 DESCRIPTOR = "!llvm.ptr<8>"
 _cosize = traced(cosize)
 
@@ -38,7 +40,9 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
 
     The descriptor covers exactly the tensor's bytes; `num_records_bytes` (an int, or an integer of the device) sets
     another number, `max_size=True` turns the check off up to the 4 GiB that a descriptor reaches: what is farther away
-    is still outside. Raises `TraceError` for a tensor of 4 GiB or more, which a descriptor cannot cover.
+    is still outside. A tensor whose extents are known on the device only may be larger: what a block's threads have in
+    common of an offset that is not negative moves the descriptor, and the 4 GiB begin there. Raises `TraceError` for a
+    known tensor of 4 GiB or more, which a descriptor cannot cover.
     """
     require_kernel("make_buffer_tensor")
     if not isinstance(tensor, Tensor) or tensor.space != "global":
@@ -58,10 +62,7 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
     elif max_size and isinstance(layout, ComposedLayout):
         records = MAX_RECORDS
     elif tensor.spec.is_runtime and not isinstance(layout, ComposedLayout):
-        records = MAX_RECORDS
-        if not max_size:
-            count = minimum(CLASSES["Int64"](_cosize(tensor)), MAX_RECORDS)
-            records = minimum(ceildiv(count * tensor.spec.dtype.bits, 8), MAX_RECORDS)
+        records = MAX_RECORDS if max_size else _bytes_of(tensor)
     else:
         covered = -(-_reached(tensor, layout) * tensor.spec.dtype.bits // 8)
         if covered > MAX_RECORDS:
@@ -74,6 +75,35 @@ def make_buffer_tensor(tensor: Tensor, max_size: bool = False, *, num_records_by
         records = MAX_RECORDS if max_size else covered
     buffer: Tensor = make_view(buffer_pointer(get_iter(tensor), records), tensor.layout)
     return buffer
+
+
+def _bytes_of(tensor: Tensor) -> Any:
+    """The bytes that a tensor covers whose layout is known on the device only: an Int64, not above 0 for none."""
+    bits, count = tensor.spec.dtype.bits, _count_of_rows(tensor)
+    if count is None:
+        count = CLASSES["Int64"](_cosize(tensor))
+    if interval(count)[1] * bits > ADDRESSES * 8:
+        count = minimum(count, ADDRESSES * 8 // bits)
+    return ceildiv(count * bits, 8) if bits % 8 else count * (bits // 8)
+
+
+def _count_of_rows(tensor: Tensor) -> Any:
+    """The elements that a tensor covers of which one extent alone is known on the device only, that of its farthest
+    mode: so many rows, the last without its gap. None for any other."""
+    layout = tensor.spec.facts()
+    shape, stride = get_leaves(layout.shape), get_leaves(layout.stride)
+    far = [i for i, extent in enumerate(shape) if not isinstance(extent, int)]
+    if len(far) != 1 or not all(isinstance(step, int) for step in stride):
+        return None
+    rest = [i for i in range(len(shape)) if i != far[0]]
+    row = cosize(Layout(tuple(shape[i] for i in rest), tuple(stride[i] for i in rest)))
+    step = stride[far[0]]
+    if not 0 < row <= step:
+        return None
+    extents: list[Any] = []
+    map_numbers(extents.append, tensor.layout.shape)
+    number: Any = CLASSES["Int64"](extents[0])
+    return number * step - (step - row)
 
 
 def _steps(layout: Any) -> list[Any]:
