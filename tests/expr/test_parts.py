@@ -65,7 +65,8 @@ def test_a_fragment_in_the_order_of_the_copy(chip: str, order: Any, bits: int, r
 @chips
 @pytest.mark.parametrize(("bits", "says"), [
     (128, r"'a' .* has 4 elements in its first mode, the atom moves 8"),
-    (64, r"'a' .* fragment of a tiled MMA, and 'source' .* another order: value 4 of thread 0 is element \(32,0\) of the one and \(0,4\) of"),
+    (64, r"'a' .* fragment of a tiled MMA, and 'source' .* another order: value 4 of thread 0 is element "
+         r"\(32,0\) of the one and \(0,4\) of the other"),
 ])  # fmt: skip
 def test_a_fragment_in_another_order_is_to_be_retiled(chip: str, bits: int, says: str) -> None:
     a, b, c = operands(64)
