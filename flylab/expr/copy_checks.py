@@ -11,6 +11,7 @@ from flylab.errors import TraceError
 from flylab.expr.atom_state import atom_set_value
 from flylab.expr.location import name_of
 from flylab.expr.numeric import Numeric
+from flylab.expr.part_checks import RETILE, check_parts, is_fragment_of_mma
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Pointer, Tensor, elements
 from flylab.expr.vector import MAX_VECTOR
@@ -86,6 +87,7 @@ def check_copy(atom: CopyAtom, src: Tensor, dst: Tensor, pred: Any, use: str) ->
         problems.append((f"{source} {src.spec.layout} has {counts[0]} elements, {target} {dst.spec.layout} {counts[1]}",
                          "a copy needs as many elements on both sides"))
     problems += _lanes_in_lds(atom, dst, target)
+    problems += check_parts(((source, src), (target, dst)), pred)
     problems += check_pred(atom, [src.spec.layout, dst.spec.layout], pred)
     atoms = counts[0] // atom.num_values
     if atoms > MAX_VECTOR:
@@ -169,6 +171,7 @@ def _side(atom: CopyAtom, tensor: Tensor, name: str, spaces: tuple[str, ...]) ->
     values = size(first_mode(layout))
     if values % atom.num_values:
         yield (f"{name} {layout} has {values} elements in its first mode, the atom moves {atom.num_values}",
+               RETILE.format(name.strip("'")) if is_fragment_of_mma(tensor) else
                f"use an atom of {values * atom.dtype.bits} bits, or divide the tensor by {atom.num_values}")
         return
     yield from _together(atom, layout, name)

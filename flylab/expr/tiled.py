@@ -7,6 +7,7 @@ tensor is one operation of the Fly dialect that sees the parts of all threads, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,10 +22,11 @@ from flylab.expr.emit import fly
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.make_fragment import mma_make_fragment
+from flylab.expr.parts import Part, beyond, extents_of, letter_of, part_of
 from flylab.expr.tensor import Tensor
 from flylab.expr.thread_slices import note_slice, take, thread_index
 from flylab.expr.views import slice_view
-from flylab.layout import ComposedLayout, Layout, coalesce, idx2crd, make_layout_tv
+from flylab.layout import ComposedLayout, Layout, coalesce, idx2crd, make_layout_tv, text
 from flylab.layout.int_tuple import has_runtime
 from flylab.targets import WAVE_SIZE
 
@@ -120,7 +122,7 @@ class ThrCopy(_Thread):
         tensor of the same shape, and compare it with the shape, for a predicate.
         """
         threads = _threads("tiled_copy_partition_src", self.tiled.threads_src, src, tiled_copy=self.tiled)
-        return _noted(self._part(threads, self.thr_idx), self.tiled)
+        return _noted(self._part(threads, self.thr_idx), self.tiled, "src", src)
 
     def partition_D(self, dst: Any) -> Any:
         """The thread's part of a destination: (value, rest of each mode). Of a layout as `partition_S` gives it.
@@ -130,7 +132,7 @@ class ThrCopy(_Thread):
         threads = _threads("tiled_copy_partition_dst", self.tiled.threads_dst, dst, tiled_copy=self.tiled)
         if self.tiled.atom.op.to_lds:
             _check_lanes(self.tiled, dst, _facts(threads))
-        return _noted(self._part(threads, self.thr_idx), self.tiled)
+        return _noted(self._part(threads, self.thr_idx), self.tiled, "dst", dst)
 
     def retile(self, t: Any) -> Any:
         """A fragment of the thread, made for other atoms on the same tiles, as this copy takes its elements.
@@ -138,14 +140,21 @@ class ThrCopy(_Thread):
         One made like the part of another tiled copy has its values in the order of this one then. Raises `LayoutError`
         where that copy gives the thread other elements.
         """
-        rule = partial(self.tiled.retile, held=getattr(t, "part_of", None))
-        return _noted(_threads("tiled_copy_retile", rule, t, tiled_copy=self.tiled), self.tiled)
+        part = getattr(t, "part_of", None)
+        held = part.tiled if part is not None and not part.of_mma and not part.kept else None
+        retiled = _threads("tiled_copy_retile", partial(self.tiled.retile, held=held), t, tiled_copy=self.tiled)
+        if isinstance(retiled, Tensor):
+            retiled.part_of = Part(self.tiled, "src")
+        return retiled
 
 
-def _noted(part: Any, tiled: TiledCopy) -> Any:
-    """A part, noted to be one of a tiled copy."""
+def _noted(part: Any, tiled: Any, side: str, whole: Any) -> Any:
+    """A part of a tensor, with the note whose it is, and whether the tile goes beyond the tensor."""
     if isinstance(part, Tensor):
-        part.part_of = tiled
+        layout = _facts(whole)
+        past = beyond(tiled, side, layout, whole.space, whole.room)
+        name = f"{name_of(whole, 'the tensor')} {text(extents_of(layout))}" if past else ""
+        part.part_of = replace(part_of(tiled, side, layout), beyond=past, whole=name)
     return part
 
 
@@ -190,7 +199,7 @@ class ThrMma(_Thread):
             return self.tiled.threads_of(operand, layout)
 
         parts = _threads("tiled_mma_partition", threads, t, operand=operand.name, tiled_mma=self.tiled)
-        return self._part(parts, self.tiled.thread_of(operand, self._vmnk))
+        return _noted(self._part(parts, self.tiled.thread_of(operand, self._vmnk)), self.tiled, letter_of(operand), t)
 
     def partition_A(self, t: Any) -> Any:
         """The thread's part of A, (M, K); of a layout as `partition` gives it."""
@@ -232,7 +241,7 @@ def _threads(name: str, rule: Callable[[Any], Any], value: Any, **attributes: An
         raise kind(f"{name} of {named} {facts}: {error.message}", hint=error.hint) from None
     if isinstance(value, Tensor):
         spec = value.spec.with_layout(result, value.spec.align)
-        return Tensor(fly(name, [value.value], [spec], **attributes), value.reach)
+        return Tensor(fly(name, [value.value], [spec], **attributes), value.reach, value.room)
     if isinstance(value, LayoutValue):
         return LayoutValue(fly(name, [value.value], [Algebra.of(result)], **attributes))
     return result
