@@ -42,6 +42,17 @@ class TiledCopy(atoms.TiledCopy):
 
     thr_slice = get_slice
 
+    def retile(self, layout: Any, held: atoms.TiledCopy | None = None) -> Any:
+        """A thread's fragment as this copy has it, of a layout; that of a tensor is a slice's."""
+        if isinstance(layout, (Tensor, LayoutValue)):
+            raise _of_one_thread(self, "retile", "tiled copy")
+        return super().retile(layout, held)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("partition_S", "partition_D"):
+            raise _of_one_thread(self, name, "tiled copy")
+        raise AttributeError(f"a tiled copy has no {name}")
+
 
 class TiledMma(atoms.TiledMma):
     """An MMA atom for each wave of a block, side by side: what `fx.make_tiled_mma` makes."""
@@ -51,6 +62,11 @@ class TiledMma(atoms.TiledMma):
         return ThrMma(self, thr_idx)
 
     thr_slice = get_slice
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("partition", "partition_A", "partition_B", "partition_C"):
+            raise _of_one_thread(self, name, "tiled MMA")
+        raise AttributeError(f"a tiled MMA has no {name}")
 
     def make_fragment_A(self, tensor: Any, *, stages: int | None = None) -> Tensor:
         """Registers for a thread's part of A, given all of A, (M, K). See `fx.mma_make_fragment`."""
@@ -63,6 +79,13 @@ class TiledMma(atoms.TiledMma):
     def make_fragment_C(self, tensor: Any, *, stages: int | None = None) -> Tensor:
         """Registers for a thread's part of C, given all of C, (M, N); in the format of the sum."""
         return mma_make_fragment(MmaOperand.C, self, tensor, stages=stages)
+
+
+def _of_one_thread(tiled: Any, name: str, kind: str) -> TraceError:
+    what = name_of(tiled, f"the {kind}")
+    return TraceError(f"{name} of {what}, a {kind} of {tiled.num_threads} threads: each has a part of its own",
+                      hint=f"say whose: {name_of(tiled, kind.replace(' ', '_')).strip(chr(39))}"
+                      f".get_slice(fx.thread_idx.x).{name}(...)")
 
 
 class _Thread:

@@ -13,7 +13,7 @@ from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbe
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
-from flylab.expr.location import name_of
+from flylab.expr.location import first_argument, name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval
 from flylab.expr.room import Room, check_room
 from flylab.expr.span import Span
@@ -223,6 +223,8 @@ def make_view(iterator: Any, layout: Any) -> Any:
                 f"make_view of {type(iterator).__name__}",
                 hint="its first argument is a pointer: make_view(fx.get_iter(tensor), layout); or a coordinate",
             )
+        if isinstance(getattr(iterator, "ptr", None), Pointer):
+            raise _of_place(iterator)
         return _coordinate_tensor(iterator, layout)
     if isinstance(layout, (int, tuple, Numeric)):
         layout = make_layout(layout)
@@ -238,6 +240,14 @@ def make_view(iterator: Any, layout: Any) -> Any:
     operands = [iterator.value, operand(layout, facts)] if isinstance(layout, LayoutValue) else [iterator.value]
     view: Any = fly("make_view", operands, [MemRef(spec.dtype, spec.space, facts, spec.align)])
     return Tensor(view, iterator.reach, iterator.room)
+
+
+def _of_place(place: Any) -> TraceError:
+    """The error for a view of a `Storage`, or of what its `peek()` gives, in place of its pointer."""
+    what, space = first_argument("'place'"), place.ptr.spec.space
+    memory, named = "LDS" if space == "shared" else f"{space} memory", what.strip("'")
+    return TraceError(f"make_view: {what} is a place in {memory}, not a pointer",
+                      hint=f"give its pointer: fx.make_view({named}.ptr, layout), or {named}.view(layout)")
 
 
 def _swizzled_once(pointer: SwizzledPointer, layout: Any) -> Any:
