@@ -119,12 +119,23 @@ def _source_line(code: CodeType, instruction: int, fallback: int) -> SourceLine:
 
 def of_traceback(traceback: TracebackType | None) -> SourceLine | None:
     """The innermost line of user code that an exception passed through."""
+    found = _users_entry(traceback)
+    return None if found is None else _source_line(found.tb_frame.f_code, found.tb_lasti, found.tb_lineno)
+
+
+def user_frame_of(traceback: TracebackType | None) -> FrameType | None:
+    """The frame of that line."""
+    found = _users_entry(traceback)
+    return None if found is None else found.tb_frame
+
+
+def _users_entry(traceback: TracebackType | None) -> TracebackType | None:
     found = None
     while traceback is not None:
         if not _is_passed_over(traceback.tb_frame):
-            found = (traceback.tb_frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
+            found = traceback
         traceback = traceback.tb_next
-    return None if found is None else _source_line(*found)
+    return found
 
 
 def user_part(traceback: TracebackType | None) -> TracebackType | None:

@@ -142,17 +142,17 @@ class MmaOp:
 
     @cached_property
     def layout_A_tv(self) -> Layout:
-        """(thread, value) -> element of A, an M x K tile."""
+        """(thread, value) -> element of A, an M x K tile: m + M*k + M*K*b in block b."""
         return source_tv(self.row.a) if self.row else Layout((1, 1), (1, 1))
 
     @cached_property
     def layout_B_tv(self) -> Layout:
-        """(thread, value) -> element of B, an N x K tile."""
+        """(thread, value) -> element of B, an N x K tile: n + N*k + N*K*b in block b."""
         return source_tv(self.row.b) if self.row else Layout((1, 1), (1, 1))
 
     @cached_property
     def layout_C_tv(self) -> Layout:
-        """(thread, value) -> element of C and D, an M x N tile."""
+        """(thread, value) -> element of C and D, an M x N tile: m + M*n + M*N*b in block b."""
         return result_tv(self.row) if self.row else Layout((1, 1), (1, 1))
 
     @property
@@ -222,17 +222,17 @@ class MmaAtom:
 
     @property
     def layout_A_tv(self) -> Layout:
-        """(thread, value) -> element of A, an M x K tile."""
+        """(thread, value) -> element of A, an M x K tile: m + M*k + M*K*b in block b."""
         return self.op.layout_A_tv
 
     @property
     def layout_B_tv(self) -> Layout:
-        """(thread, value) -> element of B, an N x K tile."""
+        """(thread, value) -> element of B, an N x K tile: n + N*k + N*K*b in block b."""
         return self.op.layout_B_tv
 
     @property
     def layout_C_tv(self) -> Layout:
-        """(thread, value) -> element of C and D, an M x N tile."""
+        """(thread, value) -> element of C and D, an M x N tile: m + M*n + M*N*b in block b."""
         return self.op.layout_C_tv
 
     @property

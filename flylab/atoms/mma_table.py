@@ -10,6 +10,7 @@ from flylab.atoms.mma import MFMA, OPTIONS, SCALED, SPARSE, UNIVERSAL, MmaAtom, 
 from flylab.dtypes import DTYPES, INT, DType
 from flylab.errors import LayoutError
 from flylab.mfma import FORMATS, INSTRUCTIONS, Mfma
+from flylab.targets import TARGETS
 
 Shape = tuple[int, int, int]
 _OF_MLIR = {d.mlir: d for d in DTYPES.values() if d.is_float or d.kind == INT}
@@ -26,7 +27,9 @@ def _rows() -> Iterator[Mfma]:
 
 @cache
 def table(family: str) -> dict[tuple[Shape, DType, DType], Mfma]:
-    """The rows of a family by shape and formats, of all chips.
+    """The rows of a family by shape and formats, of all chips: all operations that there are.
+
+    A row has the `chips` and the number of `blocks`.
 
     >>> table(MFMA)[(16, 16, 8), DTYPES["Float32"], DTYPES["Float32"]].name
     'v_mfma_f32_16x16x8_xf32'
@@ -61,7 +64,7 @@ def mma_op(family: str, shape: Shape, a: DType, b: DType | None = None, acc: DTy
         raise _unknown(family, shape, a, b)
     result = _OF_MLIR[row.result]
     if acc not in (None, result):
-        raise LayoutError(f"{_called(family, shape, a, b)} sums in {result}, not in {acc}",
+        raise LayoutError(f"{called(family, shape, a, b)} sums in {result}, not in {acc}",
                           hint=f"leave the accumulator's format out, and convert the result: .to(fx.{acc})")
     return MmaOp(family, a, b, result, row, options)
 
@@ -69,22 +72,34 @@ def mma_op(family: str, shape: Shape, a: DType, b: DType | None = None, acc: DTy
 NAMES = {MFMA: "MFMA", SCALED: "MFMA_Scale", SPARSE: "SMFMAC", UNIVERSAL: "UniversalFMA"}
 
 
-def _called(family: str, shape: Shape, a: DType, b: DType) -> str:
+def called(family: str, shape: Shape, a: DType, b: DType) -> str:
+    """An operation as one writes it.
+
+    >>> called(MFMA, (16, 16, 32), DTYPES["Float16"], DTYPES["Float16"])
+    'MFMA(16, 16, 32, Float16)'
+    """
     return f"{NAMES[family]}({', '.join(map(str, shape))}, {a if a == b else f'{a}, {b}'})"
 
 
 def _unknown(family: str, shape: Shape, a: DType, b: DType) -> LayoutError:
     rows = table(family)
-    shapes = sorted({key[0] for key in rows if key[1:] == (a, b)})
+    shapes = [_shape_text(key, rows[key]) for key in sorted(rows, key=lambda key: key[0]) if key[1:] == (a, b)]
     other = {key[1:] for key in rows if key[0] == shape}
     if shapes:
-        hint = f"of these formats there are {', '.join('x'.join(map(str, s)) for s in shapes)}"
+        hint = f"of these formats there are {', '.join(shapes)}"
     elif other:
         pairs = sorted(str(x) if x == y else f"{x} x {y}" for x, y in other)
         hint = f"of this shape there are {', '.join(pairs)}"
     else:
         hint = f"there are {', '.join(sorted({'x'.join(map(str, key[0])) for key in rows}))}, by format"
-    return LayoutError(f"no chip has {_called(family, shape, a, b)}", hint=hint)
+    return LayoutError(f"no chip has {called(family, shape, a, b)}", hint=hint)
+
+
+def _shape_text(key: tuple[Shape, DType, DType], row: Mfma) -> str:
+    """A shape, with the chips where not all have it, and the blocks where there are several."""
+    chips = [chip for chip in row.chips if formats(row, chip) == key[1:]]
+    notes = [" and ".join(chips)] * (len(chips) < len(TARGETS)) + [f"{row.blocks} blocks"] * (row.blocks > 1)
+    return "x".join(map(str, key[0])) + (f" ({', '.join(notes)})" if notes else "")
 
 
 _ATOM = re.compile(r"mma_atom<([\w.]+)<(\d+)x(\d+)x(\d+), \((\w+), (\w+)\) -> (\w+)((?:, \w+ = \d+)*)>>")

@@ -14,6 +14,7 @@ from flylab.compiler.control.aliases import check_aliases
 from flylab.compiler.control.regions import check_finished
 from flylab.compiler.inspection import Inspectable
 from flylab.compiler.signature import Signature
+from flylab.compiler.wrong_calls import explained
 from flylab.errors import TraceError
 from flylab.expr.state import current_kernel
 from flylab.expr.typing import Stream
@@ -61,7 +62,13 @@ class TracedFunction(Inspectable):
             self._callable = rewriting.to_function(self.rewritten, self.function)
         positional = [n for n, p in self.signature.python.parameters.items() if p.kind is not p.KEYWORD_ONLY]
         rest = {n: v for n, v in arguments.items() if n not in positional}
-        return self._callable(*(arguments[n] for n in positional), **rest)
+        try:
+            return self._callable(*(arguments[n] for n in positional), **rest)
+        except TypeError as error:
+            unfit = explained(error)
+            if unfit is None:
+                raise
+            raise unfit from None
 
     def run_for_effect(self, arguments: dict[str, Any]) -> None:
         """Run it as a kernel or launcher runs. Raises `TraceError` where it returns a value, at that line."""

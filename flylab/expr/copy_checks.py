@@ -11,6 +11,7 @@ from flylab.errors import TraceError
 from flylab.expr.atom_state import atom_set_value
 from flylab.expr.location import name_of
 from flylab.expr.numeric import Numeric
+from flylab.expr.part_checks import RETILE, check_parts, is_fragment_of_mma
 from flylab.expr.state import require_kernel
 from flylab.expr.tensor import Pointer, Tensor, elements
 from flylab.expr.vector import MAX_VECTOR
@@ -86,6 +87,7 @@ def check_copy(atom: CopyAtom, src: Tensor, dst: Tensor, pred: Any, use: str) ->
         problems.append((f"{source} {src.spec.layout} has {counts[0]} elements, {target} {dst.spec.layout} {counts[1]}",
                          "a copy needs as many elements on both sides"))
     problems += _lanes_in_lds(atom, dst, target)
+    problems += check_parts(((source, src), (target, dst)), pred)
     problems += check_pred(atom, [src.spec.layout, dst.spec.layout], pred)
     atoms = counts[0] // atom.num_values
     if atoms > MAX_VECTOR:
@@ -110,9 +112,15 @@ def _lanes_in_lds(atom: CopyAtom, target: Tensor, name: str) -> list[Problem]:
 def check_scattered(atom: CopyAtom, base: Any, offsets: Any, tensor: Any, pred: Any, name: str) -> None:
     """What must hold for `gather` and `scatter`. Raises `TraceError`: one for all that does not fit, with shapes."""
     use = f"fx.{name}"
-    if not isinstance(base, Pointer):
-        raise TraceError(f"{use}: {name_of(base, repr(base))} is a {type(base).__name__}, not a pointer",
-                         hint="give the iterator of a tensor: fx.get_iter(tensor)")
+    if not isinstance(base, Pointer) or not (isinstance(offsets, Tensor) and isinstance(tensor, Tensor)):
+        order = "base_iter, offset_tensor, dst_tensor" if name == "gather" else "src_tensor, base_iter, offset_tensor"
+        given = {"base_iter": (base, Pointer, "pointer"), "offset_tensor": (offsets, Tensor, "tensor"),
+                 order.split(", ")[-1 if name == "gather" else 0]: (tensor, Tensor, "tensor")}
+        part = next(part for part in given if not isinstance(given[part][0], given[part][1]))
+        value, _, kind = given[part]
+        raise TraceError(f"{use}: {part} is {name_of(value, repr(value))}, a {type(value).__name__}, not a {kind}",
+                         hint=f"the order is {use}(copy_atom, {order}); base_iter is the iterator of a tensor: "
+                         "fx.get_iter(tensor)")
     for each in (offsets, tensor):
         elements(require_tensor(each, use), use)
     op, places, here = atom.op, base.spec, name_of(tensor, "the tensor")
@@ -163,6 +171,7 @@ def _side(atom: CopyAtom, tensor: Tensor, name: str, spaces: tuple[str, ...]) ->
     values = size(first_mode(layout))
     if values % atom.num_values:
         yield (f"{name} {layout} has {values} elements in its first mode, the atom moves {atom.num_values}",
+               RETILE.format(name.strip("'")) if is_fragment_of_mma(tensor) else
                f"use an atom of {values * atom.dtype.bits} bits, or divide the tensor by {atom.num_values}")
         return
     yield from _together(atom, layout, name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
 from typing import Any
 
-from flylab.places import position, user_frame
+from flylab.places import here, position, user_frame
 
 _locations: dict[tuple[str, int, int], Any] = {}
 
@@ -34,6 +35,18 @@ def name_of(value: Any, fallback: str) -> str:
                 if bound is value and not name.startswith("_"):
                     return f"'{name}'"
     return fallback
+
+
+def first_argument(fallback: str) -> str:
+    """The first argument of the user's call that is running, as it is written, quoted; else `fallback`."""
+    place = here()
+    if place is None or place.column is None or place.end_column is None:
+        return fallback
+    try:
+        call = ast.parse(place.text[place.column:place.end_column].strip(), mode="eval").body
+    except SyntaxError:
+        return fallback
+    return f"'{ast.unparse(call.args[0])}'" if isinstance(call, ast.Call) and call.args else fallback
 
 
 def warn_deprecated(message: str) -> None:

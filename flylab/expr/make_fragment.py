@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from flylab import atoms
@@ -13,6 +14,7 @@ from flylab.expr.copy import make_rmem_tensor
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES
+from flylab.expr.parts import letter_of, part_of
 from flylab.expr.tensor import Tensor
 from flylab.layout import ComposedLayout, Layout, append, cosize
 from flylab.layout.int_tuple import has_runtime
@@ -57,7 +59,8 @@ def make_fragment_like(tensor: Any, dtype: Any = None) -> Tensor:
                              hint="give one: fx.make_fragment_like(layout, fx.Float32)")
         dtype = tensor.dtype
     fragment = make_rmem_tensor(_registers_like(tensor), dtype)
-    fragment.part_of = getattr(tensor, "part_of", None)
+    part = getattr(tensor, "part_of", None)
+    fragment.part_of = part and replace(part, beyond=())
     return fragment
 
 
@@ -87,4 +90,6 @@ def mma_make_fragment(operand_id: Any, tiled_mma: atoms.TiledMma, input: Any, *,
         fragment = append(fragment, Layout(stages, cosize(fragment)))
     atom = tiled_mma.mma_atom
     dtype = (atom.dtype_a, atom.dtype_b, atom.dtype_acc, atom.dtype_acc)[operand]
-    return make_rmem_tensor(fragment, CLASSES[dtype.name])
+    made = make_rmem_tensor(fragment, CLASSES[dtype.name])
+    made.part_of = part_of(tiled_mma, letter_of(operand), whole, stages or 1)
+    return made

@@ -7,6 +7,7 @@ from typing import Any
 
 from flylab.atoms import SCALED, STATE, UNIVERSAL, GemmTraversalOrder, MmaAtom, MmaOp, mma_op
 from flylab.atoms.mma import covers
+from flylab.atoms.mma_table import called
 from flylab.atoms.traversal import steps
 from flylab.errors import TraceError
 from flylab.expr.atom_state import ONE, atom_set_value
@@ -141,9 +142,10 @@ def _check_chip(what: str, atom: MmaAtom, target: Target) -> None:
     if target.arch in atom.op.chips:
         return
     kinds = ", ".join(target.float8.values())
+    written = called(atom.op.family, atom.shape_mnk, atom.dtype_a, atom.dtype_b)
     small = any(dtype.bits == 8 and dtype.is_float for dtype in (atom.dtype_a, atom.dtype_b))
     raise TraceError(
-        f"{what}: {atom.op} is an instruction of {' and '.join(atom.op.chips)}, and the kernel is compiled for "
+        f"{what}: {written} is an instruction of {' and '.join(atom.op.chips)}, and the kernel is compiled for "
         f"{target.arch}",
         hint=f"the 8-bit floats of {target.arch} are {kinds}" if small and atom.op.family != SCALED else
         f"give an atom of {target.arch}, or compile for {atom.op.chips[0]}: flylab.use(\"{atom.op.chips[0]}\")",

@@ -21,8 +21,14 @@ class UnknownName(TraceError, AttributeError):
     """A name that a module of the language does not have."""
 
 
+_CUDA = dict.fromkeys(("syncthreads", "sync_threads", "__syncthreads"), "the barrier of a block is fx.gpu.barrier()")
+"""Names of CUDA, and what says the same here."""
+
+
 def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
     """The error for an unknown attribute: planned, misspelt, or nothing of the language."""
+    if name in _CUDA:
+        return unknown(module, name, known, _CUDA[name])
     if name.startswith("__"):
         return AttributeError(name)
     if name in PLANNED:

@@ -101,7 +101,7 @@ class Tensor(Owned):
         self.room = room
         """Both as a pointer's."""
         self.part_of: Any = None
-        """The tiled copy whose values the first mode is, of a part of one thread and of a fragment made like it."""
+        """Whose part it is, a `Part`: of a part of one thread, a fragment made like it, and slices of these."""
 
     @property
     def dtype(self) -> type[Numeric]:

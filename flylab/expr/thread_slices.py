@@ -17,12 +17,14 @@ from flylab.places import SourceLine, here
 
 @dataclass(frozen=True)
 class Taken:
-    """A slice that a kernel takes: of which threads, where, and what the user calls the tiled copy or MMA."""
+    """A slice that a kernel takes: of which threads, where, and what the user calls the tiled copy or MMA and the
+    thread."""
 
     low: int
     high: int
     where: SourceLine | None
     name: str
+    thread: str = ""
 
 
 def thread_index(tiled: Any, kind: str, thread: Any, wraps: bool) -> Any:
@@ -63,7 +65,9 @@ def note_slice(tiled: Any, kind: str, thread: Any) -> Taken | None:
     if current_kernel() is None:
         return None
     low, high = interval(as_numeric(thread))
-    return Taken(low, high, here(), name_of(tiled, kind)) if isinstance(thread, Numeric) else Taken(low, high, None, "")
+    if not isinstance(thread, Numeric):
+        return Taken(low, high, None, "")
+    return Taken(low, high, here(), name_of(tiled, kind), name_of(thread, "the thread's number"))
 
 
 def take(tiled: Any, taken: Taken | None) -> None:
@@ -84,13 +88,26 @@ def check_slices(kernel: KernelState) -> None:
         first = next((taken for taken in slices if taken.where is not None), None)
         missing = None if first is None else _first_missing(slices, tiled.num_threads)
         if first is not None and missing is not None:
-            count = kernel.block[0] * kernel.block[1] * kernel.block[2]
-            raise TraceError(
-                f"{first.name} is made for {tiled.num_threads} threads, and the block {kernel.block} of "
-                f"'{kernel.name}' has {count}: nobody does the part of thread {missing}",
-                where=first.where,
-                hint=f"launch with block={tiled.num_threads}, or make it of {count} threads",
-            )
+            raise _not_taken(kernel, tiled, first, missing)
+
+
+def _not_taken(kernel: KernelState, tiled: Any, first: Taken, missing: int) -> TraceError:
+    """The error for a thread of a tiled copy or MMA whose part nobody does."""
+    assert kernel.block is not None
+    x, y, z = kernel.block
+    count, nobody = x * y * z, f"nobody does the part of thread {missing}"
+    text = f"{first.name} is made for {tiled.num_threads} threads, and"
+    if count < tiled.num_threads:
+        return TraceError(f"{text} the block {kernel.block} of '{kernel.name}' has {count}: {nobody}",
+                          where=first.where,
+                          hint=f"launch with block={tiled.num_threads}, or make it of {count} threads")
+    number = "fx.thread_idx.x"
+    if y * z > 1:
+        row = "fx.thread_idx.y" if z == 1 else f"(fx.thread_idx.z * {y} + fx.thread_idx.y)"
+        number = f"{row} * {x} + {number}"
+    return TraceError(f"{text} {first.thread} goes from {first.low} to {first.high} only in the block {kernel.block} "
+                      f"of '{kernel.name}': {nobody}",
+                      where=first.where, hint=f"number the threads: get_slice({number})")
 
 
 def _first_missing(slices: list[Taken], count: int) -> int | None:

@@ -7,6 +7,7 @@ tensor is one operation of the Fly dialect that sees the parts of all threads, a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,10 +22,11 @@ from flylab.expr.emit import fly
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.location import name_of
 from flylab.expr.make_fragment import mma_make_fragment
+from flylab.expr.parts import Part, beyond, extents_of, letter_of, part_of
 from flylab.expr.tensor import Tensor
 from flylab.expr.thread_slices import note_slice, take, thread_index
 from flylab.expr.views import slice_view
-from flylab.layout import ComposedLayout, Layout, coalesce, idx2crd, make_layout_tv
+from flylab.layout import ComposedLayout, Layout, coalesce, idx2crd, make_layout_tv, text
 from flylab.layout.int_tuple import has_runtime
 from flylab.targets import WAVE_SIZE
 
@@ -40,6 +42,17 @@ class TiledCopy(atoms.TiledCopy):
 
     thr_slice = get_slice
 
+    def retile(self, layout: Any, held: atoms.TiledCopy | None = None) -> Any:
+        """A thread's fragment as this copy has it, of a layout; that of a tensor is a slice's."""
+        if isinstance(layout, (Tensor, LayoutValue)):
+            raise _of_one_thread(self, "retile", "tiled copy")
+        return super().retile(layout, held)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("partition_S", "partition_D"):
+            raise _of_one_thread(self, name, "tiled copy")
+        raise AttributeError(f"a tiled copy has no {name}")
+
 
 class TiledMma(atoms.TiledMma):
     """An MMA atom for each wave of a block, side by side: what `fx.make_tiled_mma` makes."""
@@ -49,6 +62,11 @@ class TiledMma(atoms.TiledMma):
         return ThrMma(self, thr_idx)
 
     thr_slice = get_slice
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("partition", "partition_A", "partition_B", "partition_C"):
+            raise _of_one_thread(self, name, "tiled MMA")
+        raise AttributeError(f"a tiled MMA has no {name}")
 
     def make_fragment_A(self, tensor: Any, *, stages: int | None = None) -> Tensor:
         """Registers for a thread's part of A, given all of A, (M, K). See `fx.mma_make_fragment`."""
@@ -61,6 +79,13 @@ class TiledMma(atoms.TiledMma):
     def make_fragment_C(self, tensor: Any, *, stages: int | None = None) -> Tensor:
         """Registers for a thread's part of C, given all of C, (M, N); in the format of the sum."""
         return mma_make_fragment(MmaOperand.C, self, tensor, stages=stages)
+
+
+def _of_one_thread(tiled: Any, name: str, kind: str) -> TraceError:
+    what = name_of(tiled, f"the {kind}")
+    return TraceError(f"{name} of {what}, a {kind} of {tiled.num_threads} threads: each has a part of its own",
+                      hint=f"say whose: {name_of(tiled, kind.replace(' ', '_')).strip(chr(39))}"
+                      f".get_slice(fx.thread_idx.x).{name}(...)")
 
 
 class _Thread:
@@ -90,7 +115,19 @@ class _Thread:
 
 
 class ThrCopy(_Thread):
-    """One thread of a tiled copy."""
+    """One thread of a tiled copy.
+
+    A thread's part of a tensor begins where the thread's first element lies. A plain layout has no place to begin: its
+    part is the same layout for every thread. What each thread has, the part of a coordinate tensor tells:
+
+    >>> import flylab.expr as fx
+    >>> tiled = fx.make_tiled_copy_tv(fx.make_copy_atom(fx.UniversalCopy(32), fx.Float32),
+    ...                               fx.make_layout((16, 4), (4, 1)), fx.make_layout((1, 1)))
+    >>> places = fx.make_view((0, 0), fx.make_identity_layout((16, 8)))
+    >>> part = tiled.get_slice(17).partition_S(places)
+    >>> str(part), part(0, 0, 1)
+    ('(4,1) o ((1,1),1,2):((0,0),1E0,4E1)', (4, 5))
+    """
 
     __slots__ = ()
     kind = "the tiled copy"
@@ -99,23 +136,26 @@ class ThrCopy(_Thread):
         super().__init__(_require(tiled_copy, TiledCopy, "ThrCopy", "fx.make_tiled_copy(...)"), thr_idx, False)
 
     def partition_S(self, src: Any) -> Any:
-        """The thread's part of a source: (value, rest of each mode). Of a layout without its offset.
+        """The thread's part of a source: (value, rest of each mode).
+
+        Of a plain layout it is without the offset, the same for all threads; of a coordinate tensor,
+        `fx.make_view((0, 0), fx.make_identity_layout(shape))`, with it.
 
         A tensor that the tile does not divide is covered too far, as by `fx.zipped_divide`: partition a coordinate
         tensor of the same shape, and compare it with the shape, for a predicate.
         """
         threads = _threads("tiled_copy_partition_src", self.tiled.threads_src, src, tiled_copy=self.tiled)
-        return _noted(self._part(threads, self.thr_idx), self.tiled)
+        return _noted(self._part(threads, self.thr_idx), self.tiled, "src", src)
 
     def partition_D(self, dst: Any) -> Any:
-        """The thread's part of a destination: (value, rest of each mode).
+        """The thread's part of a destination: (value, rest of each mode). Of a layout as `partition_S` gives it.
 
         Raises `TraceError` where the atom goes past the registers into LDS, and the lanes do not lie side by side.
         """
         threads = _threads("tiled_copy_partition_dst", self.tiled.threads_dst, dst, tiled_copy=self.tiled)
         if self.tiled.atom.op.to_lds:
             _check_lanes(self.tiled, dst, _facts(threads))
-        return _noted(self._part(threads, self.thr_idx), self.tiled)
+        return _noted(self._part(threads, self.thr_idx), self.tiled, "dst", dst)
 
     def retile(self, t: Any) -> Any:
         """A fragment of the thread, made for other atoms on the same tiles, as this copy takes its elements.
@@ -123,14 +163,21 @@ class ThrCopy(_Thread):
         One made like the part of another tiled copy has its values in the order of this one then. Raises `LayoutError`
         where that copy gives the thread other elements.
         """
-        rule = partial(self.tiled.retile, held=getattr(t, "part_of", None))
-        return _noted(_threads("tiled_copy_retile", rule, t, tiled_copy=self.tiled), self.tiled)
+        part = getattr(t, "part_of", None)
+        held = part.tiled if part is not None and not part.of_mma and not part.kept else None
+        retiled = _threads("tiled_copy_retile", partial(self.tiled.retile, held=held), t, tiled_copy=self.tiled)
+        if isinstance(retiled, Tensor):
+            retiled.part_of = Part(self.tiled, "src")
+        return retiled
 
 
-def _noted(part: Any, tiled: TiledCopy) -> Any:
-    """A part, noted to be one of a tiled copy."""
+def _noted(part: Any, tiled: Any, side: str, whole: Any) -> Any:
+    """A part of a tensor, with the note whose it is, and whether the tile goes beyond the tensor."""
     if isinstance(part, Tensor):
-        part.part_of = tiled
+        layout = _facts(whole)
+        past = beyond(tiled, side, layout, whole.space, whole.room)
+        name = f"{name_of(whole, 'the tensor')} {text(extents_of(layout))}" if past else ""
+        part.part_of = replace(part_of(tiled, side, layout), beyond=past, whole=name)
     return part
 
 
@@ -165,25 +212,28 @@ class ThrMma(_Thread):
         self._vmnk = _idx2crd(self.thr_idx, self.tiled.thr_layout_vmnk)
 
     def partition(self, operand_id: Any, t: Any) -> Any:
-        """The thread's part of a matrix: (value, rest of each mode)."""
+        """The thread's part of a matrix: (value, rest of each mode).
+
+        Of a plain layout without the offset, the same for all threads (see `ThrCopy`); of a coordinate tensor with it.
+        """
         operand = as_operand(operand_id)
 
         def threads(layout: Any) -> Any:
             return self.tiled.threads_of(operand, layout)
 
         parts = _threads("tiled_mma_partition", threads, t, operand=operand.name, tiled_mma=self.tiled)
-        return self._part(parts, self.tiled.thread_of(operand, self._vmnk))
+        return _noted(self._part(parts, self.tiled.thread_of(operand, self._vmnk)), self.tiled, letter_of(operand), t)
 
     def partition_A(self, t: Any) -> Any:
-        """The thread's part of A, (M, K)."""
+        """The thread's part of A, (M, K); of a layout as `partition` gives it."""
         return self.partition(MmaOperand.A, t)
 
     def partition_B(self, t: Any) -> Any:
-        """The thread's part of B, (N, K)."""
+        """The thread's part of B, (N, K); of a layout as `partition` gives it."""
         return self.partition(MmaOperand.B, t)
 
     def partition_C(self, t: Any) -> Any:
-        """The thread's part of C or D, (M, N)."""
+        """The thread's part of C or D, (M, N); of a layout as `partition` gives it."""
         return self.partition(MmaOperand.C, t)
 
 
@@ -214,7 +264,7 @@ def _threads(name: str, rule: Callable[[Any], Any], value: Any, **attributes: An
         raise kind(f"{name} of {named} {facts}: {error.message}", hint=error.hint) from None
     if isinstance(value, Tensor):
         spec = value.spec.with_layout(result, value.spec.align)
-        return Tensor(fly(name, [value.value], [spec], **attributes), value.reach)
+        return Tensor(fly(name, [value.value], [spec], **attributes), value.reach, value.room)
     if isinstance(value, LayoutValue):
         return LayoutValue(fly(name, [value.value], [Algebra.of(result)], **attributes))
     return result

@@ -13,9 +13,9 @@ from flylab.expr.algebra import Arguments, decided, is_runtime, known, map_numbe
 from flylab.expr.emit import fly
 from flylab.expr.gpu import Tuple3D
 from flylab.expr.layout_value import LayoutValue
-from flylab.expr.location import name_of
+from flylab.expr.location import first_argument, name_of
 from flylab.expr.numeric import CLASSES, Numeric, interval
-from flylab.expr.room import check_room
+from flylab.expr.room import Room, check_room
 from flylab.expr.span import Span
 from flylab.expr.swizzled_pointer import SwizzledPointer
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
@@ -87,17 +87,24 @@ def slice_view(source: Any, coord: Any) -> Any:
         _check_bounds(source, coord, layout.shape)
     reach = None
     if isinstance(layout, ComposedLayout):
-        return _slice_inside(source, call, rest)
+        return _noted(_slice_inside(source, call, rest), source, coord)
     if source.reach is not None:
         offset = Span.of(moved)
         reach = moved_reach(source.reach, offset, rest, source.spec, name_of(source, "the buffer tensor"))
         if not reach.fits and not is_runtime(coord):
-            return make_view(get_iter(source) + CLASSES["Int64"](offset.low), rest)
+            return _noted(make_view(get_iter(source) + CLASSES["Int64"](offset.low), rest), source, coord)
         if not reach.fits:
             # An offset of 64 bits says that it may leave those 32 of the descriptor.
             call = Arguments((map_numbers(CLASSES["Int64"], coord),))
     part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest)])
-    return Tensor(part, reach, source.room and source.room.after(moved))
+    return _noted(Tensor(part, reach, source.room and source.room.after(moved)), source, coord)
+
+
+def _noted(part: Tensor, source: Tensor, coord: Any) -> Tensor:
+    """A slice, with the note whose part it is."""
+    if source.part_of is not None:
+        part.part_of = source.part_of.at(coord)
+    return part
 
 
 def _slice_inside(source: Tensor, call: Arguments, rest: ComposedLayout) -> Tensor:
@@ -216,6 +223,8 @@ def make_view(iterator: Any, layout: Any) -> Any:
                 f"make_view of {type(iterator).__name__}",
                 hint="its first argument is a pointer: make_view(fx.get_iter(tensor), layout); or a coordinate",
             )
+        if isinstance(getattr(iterator, "ptr", None), Pointer):
+            raise _of_place(iterator)
         return _coordinate_tensor(iterator, layout)
     if isinstance(layout, (int, tuple, Numeric)):
         layout = make_layout(layout)
@@ -231,6 +240,14 @@ def make_view(iterator: Any, layout: Any) -> Any:
     operands = [iterator.value, operand(layout, facts)] if isinstance(layout, LayoutValue) else [iterator.value]
     view: Any = fly("make_view", operands, [MemRef(spec.dtype, spec.space, facts, spec.align)])
     return Tensor(view, iterator.reach, iterator.room)
+
+
+def _of_place(place: Any) -> TraceError:
+    """The error for a view of a `Storage`, or of what its `peek()` gives, in place of its pointer."""
+    what, space = first_argument("'place'"), place.ptr.spec.space
+    memory, named = "LDS" if space == "shared" else f"{space} memory", what.strip("'")
+    return TraceError(f"make_view: {what} is a place in {memory}, not a pointer",
+                      hint=f"give its pointer: fx.make_view({named}.ptr, layout), or {named}.view(layout)")
 
 
 def _swizzled_once(pointer: SwizzledPointer, layout: Any) -> Any:
@@ -277,9 +294,10 @@ def _require_tensor(tensor: Any, use: str) -> None:
 def buffer_pointer(pointer: Pointer, num_records: Any) -> Pointer:
     """A pointer into global memory behind a buffer descriptor of `num_records` bytes (an int, or an Int64)."""
     records = [num_records.ir_value()] if isinstance(num_records, Numeric) else []
-    made = fly("make_buffer_ptr", [pointer.value, *records], [Ptr(pointer.spec.dtype, "buffer")],
+    dtype = pointer.spec.dtype
+    made = fly("make_buffer_ptr", [pointer.value, *records], [Ptr(dtype, "buffer")],
                num_records="?" if records else num_records)
-    return Pointer(made, Span(0, 0))
+    return Pointer(made, Span(0, 0), None if records else Room(num_records * 8 // dtype.bits, "the buffer"))
 
 
 def select(source: Any, indices: Any, *more: Any) -> Any:

@@ -16,7 +16,7 @@ from flylab.viz.view import View
 PAIRS = 1 << 22  # threads x values that are drawn at most
 
 
-def tv(tv_layout: Any, tile: Any, *, title: str | None = None) -> View:
+def tv(tv_layout: Any, tile: Any = None, *, title: str | None = None) -> View:
     """The thread-value partition of a tile: in each element the thread (T) and value (V) that own it.
 
     An element that several pairs own (a broadcast) names them and has a frame; one that nobody owns stays blank.
@@ -24,7 +24,7 @@ def tv(tv_layout: Any, tile: Any, *, title: str | None = None) -> View:
     :param tv_layout: a layout of two modes, (threads, values), onto the tile's elements, counted colexicographically.
     :param tile: the tile's shape, as `make_layout_tv` returns it; the two may come in its order too.
     :param title: the heading; the layout's text where it is not given.
-    :raises LayoutError: for what is no partition or no tile, or a pair that falls outside the tile.
+    :raises LayoutError: for what is no partition (an atom has several) or no tile, or a pair outside of the tile.
 
     >>> from flylab.layout import make_layout, make_layout_tv
     >>> tile, partition = make_layout_tv(make_layout((4, 1), (1, 1)), make_layout((1, 8), (1, 1)))
@@ -33,6 +33,7 @@ def tv(tv_layout: Any, tile: Any, *, title: str | None = None) -> View:
     """
     if _is_layout(tile) and not _is_layout(tv_layout):
         tv_layout, tile = tile, tv_layout  # the order of make_layout_tv
+    _check_given(tv_layout, tile)
     threads, values = _sizes(tv_layout)
     frame = _tile_frame(tile)
     elements = _elements(tv_layout)
@@ -55,6 +56,22 @@ def tv(tv_layout: Any, tile: Any, *, title: str | None = None) -> View:
     options = {"paint": "category", "caption": f"{pairs} on the tile {size}",
                "legend": "T and colour: thread, V: value", "panels": frame.panels, "size": frame.size}
     return View(Scene("tv", heading(title, str(tv_layout)), words, facets, relations, notes, options))
+
+
+PARTITIONS = ("layout_A_tv", "layout_B_tv", "layout_C_tv", "layout_src_tv", "layout_dst_tv",
+              "tv_layout_A_tiled", "tv_layout_B_tiled", "tv_layout_C_tiled", "layout_src_tv_tiled",
+              "layout_dst_tv_tiled")  # fmt: skip
+
+
+def _check_given(tv_layout: Any, tile: Any) -> None:
+    """Refuse an atom, or what is made of them, which has a partition for each operand; and no tile."""
+    names = [] if _is_layout(tv_layout) else [name for name in PARTITIONS if hasattr(tv_layout, name)]
+    if names:
+        raise LayoutError(f"{tv_layout} is not a partition, and has one for each operand",
+                          hint=f"viz.tv(x.{names[0]}, tile); it has {', '.join(names)}")
+    if tile is None:
+        raise LayoutError(f"viz.tv of {tv_layout} without the tile that it is a partition of",
+                          hint="give the tile's shape: viz.tv(tv_layout, (16, 16))")
 
 
 def _is_layout(what: Any) -> bool:

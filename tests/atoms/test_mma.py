@@ -140,8 +140,8 @@ def test_chips() -> None:
 
 
 @pytest.mark.parametrize("arguments, message, hint", [
-    ((MFMA, (16, 16, 15), F16), r"no chip has MFMA\(16, 16, 15, Float16\)", "16x16x16, 16x16x32, 32x32x4"),
-    ((MFMA, (16, 16, 16), F64), r"no chip has MFMA\(16, 16, 16, Float64\)", "4x4x4, 16x16x4"),
+    ((MFMA, (16, 16, 15), F16), r"no chip has MFMA\(16, 16, 15, Float16\)", "16x16x32 (gfx950), 32x32x4 (2 blocks)"),
+    ((MFMA, (16, 16, 16), F64), r"no chip has MFMA\(16, 16, 16, Float64\)", "4x4x4 (4 blocks), 16x16x4"),
     ((MFMA, (16, 16, 16), DTYPES["Int16"]), r"no chip has MFMA\(16, 16, 16, Int16\)", "BFloat16, Float16"),
     ((MFMA, (5, 5, 5), DTYPES["Int16"]), r"no chip has MFMA\(5, 5, 5, Int16\)", "32x32x8"),
     ((MFMA, (16, 16, 32), FP8, FNUZ), r"no chip has MFMA\(16, 16, 32, Float8E4M3FN, Float8E4M3FNUZ\)", "Float16"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,50 @@ def test_loads_past_the_registers_of_which_the_first_lanes_are_off(chip: str) ->
     body = DIRECT.format(op="fx.rocdl.BufferCopyLDS", A=BUFFER, bits=32, pred=pred, waves=4)
     run(body, given, got, chip=chip, block=256)
     np.testing.assert_array_equal(got, np.where(np.arange(256) % 64 >= 5, given, 0))
+
+
+PIPELINE = """
+def load(j):
+    fx.copy(atom({op}(32), fx.Float32), per({A}, 1, j * 128 + i), fx.slice(parts(stages[j % 2], 1), (None, i)))
+
+load(0)
+total = fx.Float32(0)
+for j in fx.range_constexpr(6):
+    if j < 5:
+        load(j + 1)
+    fx.rocdl.s_waitcnt(vmcnt=1 if j < 5 else 0)
+    {barrier}
+    total = total * 2 + stages[j % 2][127 - i]
+    {barrier}
+B[i] = total
+"""
+TWO = "stages = [lds(fx.Float32, 128), lds(fx.Float32, 128)]"
+ONE = "both = lds(fx.Float32, 256)\nstages = [fx.slice(parts(both, 128), (None, j)) for j in (0, 1)]"
+
+
+@pytest.mark.parametrize("op, A", TO_LDS, ids=["buffer", "buffer async", "global async"])
+@pytest.mark.parametrize("stages, barrier, in_flight", [
+    (TWO, "fx.rocdl.s_barrier()", 1), (ONE, "fx.rocdl.s_barrier()", 0), (TWO, "fx.gpu.barrier()", 0),
+])  # fmt: skip
+def test_loads_in_flight(op: str, A: str, stages: str, barrier: str, in_flight: int) -> None:
+    """One load stays open while the other stage is read, where each has an allocation and the barrier waits not."""
+    given, got = np.random.default_rng(1).random(6 * 128, np.float32), np.zeros(128, np.float32)
+    body = stages + PIPELINE.format(op=op, A=A, barrier=barrier)
+    instructions = run(body, given, got, chip="gfx950", block=128)
+    expected = np.zeros(128, np.float32)
+    for row in given.reshape(6, 128):
+        expected = expected * 2 + row[::-1]
+    np.testing.assert_array_equal(got, expected)
+    open_loads, seen = 0, []
+    for text in instructions:
+        if "lds" in text.split() or text.startswith("global_load_lds"):
+            open_loads += 1
+        elif waits := re.search(r"vmcnt\((\d+)\)", text):
+            open_loads = min(open_loads, int(waits[1]))
+        elif text.startswith("ds_read"):
+            seen.append(open_loads)
+    assert seen == [in_flight] * 5 + [0]
+    assert of(instructions, "s_barrier")
 
 
 GATHER = """

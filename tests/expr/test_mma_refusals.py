@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -116,9 +118,9 @@ ATOMS = {
                                "of gfx950, and the kernel is compiled for gfx942", 'flylab.use("gfx950")'),
     "xf32 on gfx950": ("gfx950", "MFMA(16, 16, 8, fx.Float32)", "of gfx942, and the kernel is compiled for gfx950",
                        'flylab.use("gfx942")'),
-    "OCP fp8 on gfx942": ("gfx942", "MFMA(16, 16, 32, fx.Float8E4M3FN)", "f8E4M3FN",
+    "OCP fp8 on gfx942": ("gfx942", "MFMA(16, 16, 32, fx.Float8E4M3FN)", "Float8E4M3FN",
                           "the 8-bit floats of gfx942 are Float8E4M3FNUZ, Float8E5M2FNUZ"),
-    "FNUZ fp8 on gfx950": ("gfx950", "MFMA(32, 32, 16, fx.Float8E5M2FNUZ)", "f8E5M2FNUZ",
+    "FNUZ fp8 on gfx950": ("gfx950", "MFMA(32, 32, 16, fx.Float8E5M2FNUZ)", "Float8E5M2FNUZ",
                            "the 8-bit floats of gfx950 are Float8E4M3FN, Float8E5M2"),
     "scaled on gfx942": ("gfx942", "cdna4.MFMA_Scale(16, 16, 128, fx.Float8E4M3FN)", "of gfx950", "flylab.use"),
 }
@@ -201,3 +203,43 @@ def test_operations() -> None:
         with pytest.raises(NotSupportedError, match="flylab compiles for gfx942 and gfx950") as other:
             wmma(16, 16, 32, fx.Float16)
         assert hint in str(other.value.hint)
+
+
+@pytest.mark.parametrize("make, listed", [
+    (lambda: fx.rocdl.MFMA(16, 16, 3, fx.Float16), "4x4x4 (16 blocks), 16x16x4 (4 blocks), 16x16x16, 16x16x32"),
+    (lambda: fx.rocdl.MFMA(16, 16, 3, fx.Float32), "16x16x8 (gfx942)"),
+    (lambda: fx.rocdl.MFMA(16, 16, 3, fx.Int8), "16x16x32, 16x16x64 (gfx950)"),
+    (lambda: fx.rocdl.SMFMAC(16, 16, 3, fx.Float16), "16x16x32, 16x16x64 (gfx950)"),
+])
+def test_what_there_is_says_the_chip_and_the_blocks(make: Any, listed: str) -> None:
+    """Which chip has which: the tables of AMD's CDNA3 and CDNA4 manuals."""
+    with pytest.raises(FlylabError, match="no chip has") as caught:
+        make()
+    assert listed in str(caught.value.hint)
+
+
+def test_the_other_chips_operation_is_named_as_it_is_written() -> None:
+    names = kernel_of("atom = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 32, fx.Float16))\n"
+                      "a, d = fx.make_rmem_tensor(8, fx.Float16), fx.make_rmem_tensor(4, fx.Float32)\n"
+                      "a.fill(0)\nd.fill(0)\nfx.gemm(atom, d, a, a, d)")
+    with pytest.raises(FlylabError, match=r"MFMA\(16, 16, 32, Float16\) is an instruction of gfx950"):
+        flyc.compile(names["launch"], np.zeros(64, np.float32))
+
+
+def test_a_copy_that_no_chip_has_is_refused_and_not_listed() -> None:
+    assert "BufferCopyLDS64b" not in dir(fx.rocdl) and "BufferCopyLDS32b" in dir(fx.rocdl)
+    with pytest.raises(FlylabError, match="no fx.rocdl.BufferCopyLDS of 64 bits"):
+        fx.rocdl.BufferCopyLDS64b()
+
+
+@pytest.mark.parametrize("op", [fx.rocdl.MFMA(4, 4, 4, fx.Float16), fx.rocdl.MFMA(32, 32, 1, fx.Float32)])
+def test_an_element_of_a_block(op: Any) -> None:
+    """All elements m + M*k + M*K*b are owned once, and block b by the threads that hold it in C."""
+    M, N, K = op.shape_mnk
+    a, c = op.layout_A_tv, op.layout_C_tv
+    blocks = M * K * op.blocks
+    assert sorted(a.offsets().ravel().tolist()) == list(range(blocks))
+    assert sorted(c.offsets().ravel().tolist()) == list(range(M * N * op.blocks))
+    # Of A lane l holds row l % M of block l // M: CDNA3 ISA, "Dense Matrix Layout".
+    for lane in range(64):
+        assert (a(lane, 0) % M, a(lane, 0) // (M * K)) == (lane % M, lane // M)

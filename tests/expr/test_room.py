@@ -60,6 +60,20 @@ def test_a_view_into_the_neighbour_is_refused(body: str, says: str) -> None:
     assert error.where is not None and error.where.line == FIRST_LINE + 1
 
 
+@pytest.mark.parametrize(("body", "name"), [
+    ("fx.make_view(lds.a, fx.make_layout(64))", "lds.a"),
+    ("place = fx.SharedAllocator().allocate(64); fx.make_view(place, fx.make_layout(64))", "place"),
+    ("view = fx.make_view(fx.SharedAllocator().allocate(64).peek(), fx.make_layout(64))",
+     "fx.SharedAllocator().allocate(64).peek()"),
+])  # fmt: skip
+def test_a_place_is_no_pointer(body: str, name: str) -> None:
+    with pytest.raises(TraceError) as caught:
+        run(BEGIN + body, np.zeros(64, np.float32), chip="gfx942", Two=Two)
+    error = caught.value
+    assert f"'{name}' is a place in LDS, not a pointer" in error.message and f"{name}.ptr" in str(error.hint)
+    assert error.where is not None and error.where.line == FIRST_LINE + 1
+
+
 @chips
 @pytest.mark.parametrize(("allocate", "hint"), [
     ("fx.SharedAllocator().allocate(fx.Array[fx.Float32, 64]).ptr", "allocate a larger array"),

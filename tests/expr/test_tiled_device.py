@@ -274,7 +274,7 @@ def test_transposing_reads_of_sixteen_threads_each(chip: str) -> None:
 
 
 @flyc.kernel
-def rows_kernel(A: fx.Tensor, B: fx.Tensor, guarded: fx.Constexpr):
+def rows_kernel(A: fx.Tensor, B: fx.Tensor, how: fx.Constexpr):
     """A and B have fewer rows and columns than the tile; coordinates say which atoms are outside."""
     tiled = fx.make_tiled_copy_tv(fx.make_copy_atom(fx.UniversalCopy(64), fx.Float32), fx.make_layout((8, 8), (8, 1)),
                                   fx.make_layout((1, 2), (1, 1)))
@@ -282,31 +282,40 @@ def rows_kernel(A: fx.Tensor, B: fx.Tensor, guarded: fx.Constexpr):
     at = thread.partition_S(fx.make_view((0, 0), fx.make_identity_layout(A.shape)))
     source, target = thread.partition_S(A), thread.partition_D(B)
     fragment = fx.make_fragment_like(source)
-    if fx.const_expr(guarded):
+    if fx.const_expr(how == "guarded"):
         modes = source.shape[1:]
         inside = fx.make_rmem_tensor((1, *modes), fx.Boolean)
         for i, j in [(i, j) for j in range(modes[1]) for i in range(modes[0])]:
             inside[0, i, j] = fx.elem_less(at(0, i, j), A.shape)
         fx.copy(tiled, source, fragment, pred=inside)
         fx.copy(tiled, fragment, target, pred=inside)
-    else:
+    elif fx.const_expr(how == "whole"):
         fx.copy(tiled, source, fragment)
-        fx.copy(tiled, fragment, target)
+    else:
+        for i in range(fx.Int32(2)):
+            fx.copy(tiled, fx.slice(source, (None, i, None)), fx.slice(fragment, (None, 0, None)))
+            fx.copy(tiled, fx.slice(fragment, (None, 0, None)), fx.slice(target, (None, i, None)))
 
 
 @flyc.jit
-def rows(A: fx.Tensor, B: fx.Tensor, guarded: fx.Constexpr):
-    rows_kernel(A, B, guarded).launch(grid=1, block=64)
+def rows(A: fx.Tensor, B: fx.Tensor, how: fx.Constexpr):
+    rows_kernel(A, B, how).launch(grid=1, block=64)
 
 
 def test_ten_rows_and_tiles_of_eight() -> None:
-    """T08: predicated by coordinates it is right; without, the overrun is reported with the thread and the line."""
-    source, target = numbers((10, 24)), np.zeros((10, 24), F32)
-    rows(source, target, True)
-    assert (target == source).all()
+    """T08: predicated by coordinates it is right; without it is refused, or where the tile is known on the device only,
+    the overrun is reported with the thread and the line."""
+    source, target = numbers((10, 32)), np.zeros((10, 32), F32)
+    for columns in (24, 32):
+        a, b = source[:, :columns].copy(), target[:, :columns].copy()
+        rows(a, b, "guarded")
+        assert (a == b).all()
+    with pytest.raises(TraceError, match=r"tile \(8,16\) of the tiled copy does not divide 'A' \(10,32\)") as caught:
+        rows(source, target, "whole")
+    assert caught.value.where is not None and "coordinate tensor" in str(caught.value.hint)
     with pytest.raises(OutOfBounds, match="thread") as caught:
-        rows(source, target, False)
-    assert "fx.copy(tiled, source, fragment)" in str(caught.value)
+        rows(source, target, "each")
+    assert "fx.copy(tiled, fx.slice(source, (None, i, None)), " in str(caught.value)
 
 
 @flyc.kernel

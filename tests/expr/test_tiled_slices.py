@@ -62,6 +62,37 @@ def test_a_block_that_lacks_threads() -> None:
     assert "'MMA' is made for 128 threads" in error.message
 
 
+@pytest.mark.parametrize(("block", "numbered"), [
+    ((16, 8), "get_slice(fx.thread_idx.y * 16 + fx.thread_idx.x)"),
+    ((16, 2, 4), "get_slice((fx.thread_idx.z * 2 + fx.thread_idx.y) * 16 + fx.thread_idx.x)"),
+])
+def test_a_number_that_does_not_count_all_threads(block: Any, numbered: str) -> None:
+    """The hint can be followed."""
+    error = refused("t = fx.thread_idx.x\nthread = TILED.get_slice(t)\npart = thread.partition_S(A)", block=block)
+    assert "'t' goes from 0 to 15 only" in error.message and "nobody does the part of thread 16" in error.message
+    assert numbered in str(error.hint) and error.where.line == 4  # type: ignore[union-attr]
+    names = cell(f"@flyc.kernel\ndef k(A: fx.Tensor, B: fx.Tensor):\n    thread = tiled.{numbered}\n"
+                 "    fx.copy(tiled, thread.partition_S(A), thread.partition_D(B))\n\n@flyc.jit\n"
+                 f"def launch(A: fx.Tensor, B: fx.Tensor):\n    k(A, B).launch(grid=1, block={block})\n")
+    names["tiled"] = TILED
+    given, got = np.arange(2048, dtype=np.float32).reshape(16, 128), np.zeros((16, 128), np.float32)
+    names["launch"](given, got)
+    assert (given == got).all()
+
+
+@pytest.mark.parametrize(("call", "hint"), [
+    ("tiled.partition_S(A)", "tiled.get_slice(fx.thread_idx.x).partition_S"),
+    ("tiled.partition_D(A)", "tiled.get_slice(fx.thread_idx.x).partition_D"),
+    ("tiled.retile(A)", "tiled.get_slice(fx.thread_idx.x).retile"),
+    ("MMA.partition_A(A)", "MMA.get_slice(fx.thread_idx.x).partition_A"),
+    ("MMA.partition_C(A)", "MMA.get_slice(fx.thread_idx.x).partition_C"),
+])
+def test_a_part_is_that_of_a_thread(call: str, hint: str) -> None:
+    error = refused(call)
+    assert "each has a part of its own" in error.message and hint in str(error.hint)
+    assert error.where.line == 3  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("body", (
     "for half in fx.range_constexpr(2):\n    tiled.get_slice(fx.thread_idx.x + 64 * half).partition_S(A)",
     "fx.make_fragment_like(tiled.get_slice(0).partition_S(A))",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import flylab.expr as fx
 from flylab import viz
 from flylab.errors import LayoutError
 from flylab.layout import Layout, make_identity_layout, make_layout_tv
@@ -119,3 +122,28 @@ def test_refusals(call, message: str, hint: str) -> None:
     with pytest.raises(LayoutError) as caught:
         call()
     assert message in caught.value.message and hint in (caught.value.hint or "")
+
+
+ATOM = fx.make_mma_atom(fx.rocdl.MFMA(16, 16, 16, fx.Float16))
+COPY = fx.make_copy_atom(fx.UniversalCopy(32), fx.Float32)
+
+
+@pytest.mark.parametrize(("made", "names"), [
+    (ATOM, "layout_A_tv, layout_B_tv, layout_C_tv"),
+    (fx.make_tiled_mma(ATOM, fx.make_layout((1, 1, 1))), "tv_layout_A_tiled, tv_layout_B_tiled, tv_layout_C_tiled"),
+    (COPY, "layout_src_tv, layout_dst_tv"),
+    (fx.make_tiled_copy_tv(COPY, fx.make_layout((16, 4)), fx.make_layout((1, 1))),
+     "layout_src_tv_tiled, layout_dst_tv_tiled"),
+], ids=["MMA atom", "tiled MMA", "copy atom", "tiled copy"])  # fmt: skip
+def test_an_atom_has_several_partitions(made: Any, names: str) -> None:
+    with pytest.raises(LayoutError, match="is not a partition, and has one for each operand") as caught:
+        viz.tv(made)
+    assert str(caught.value.hint).endswith(names)
+    assert all(hasattr(getattr(made, name), "shape") for name in names.split(", "))
+
+
+def test_a_partition_without_its_tile() -> None:
+    with pytest.raises(LayoutError, match="without the tile") as caught:
+        viz.tv(ATOM.layout_A_tv)
+    assert "viz.tv(tv_layout, (16, 16))" in str(caught.value.hint)
+    assert "64 threads x 4 values" in viz.tv(ATOM.layout_A_tv, (16, 16)).__repr__()

@@ -47,6 +47,10 @@ def BufferCopyLDS(bit_size: int, cache_modifier: int = 0) -> CopyOp:
     destination of the first lane counts, and the others' must lie so, also where a branch or a predicate leaves lanes
     out. It is done when `s_waitcnt(vmcnt=0)` is.
 
+    LLVM 22 waits for all loads of an LDS allocation before that is read, and at `fx.gpu.barrier()` for all there are.
+    To leave n in flight, give each stage an allocation of its own, and have the waves wait for the others and meet with
+    `rocdl.s_waitcnt(vmcnt=n)` and `rocdl.s_barrier()`.
+
     Raises `LayoutError` for other widths.
     """
     return copy_op(BUFFER_LDS, bit_size, cache=cache_modifier)
@@ -59,7 +63,7 @@ BufferCopyLDS128b = of_width(BufferCopyLDS, 128)
 
 
 def BufferLoadAsyncLDS(bit_size: int, cache_modifier: int = 0) -> CopyOp:
-    """As `BufferCopyLDS`; the compiler does not wait for it: `asyncmark` and `wait_asyncmark` do, or `s_waitcnt`."""
+    """As `BufferCopyLDS`, by the same instruction: the compiler waits for it as said there."""
     return copy_op(BUFFER_ASYNC_LDS, bit_size, cache=cache_modifier)
 
 

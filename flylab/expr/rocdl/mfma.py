@@ -14,8 +14,13 @@ from flylab.expr.rocdl.immediates import immediate
 def MFMA(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, elem_ty_b: Any = None) -> MmaOp:
     """The matrix product of a wave: A (m, k) of `elem_ty_ab`, B (n, k) of the same or of `elem_ty_b`.
 
-    `MFMA(16, 16, 8, fx.Float32)` and `(32, 32, 4)` are the xf32 instructions of gfx942, which take 19 bits of each
-    number. Some shapes are of several blocks, as 4x4x4 of Float16: 16 products at once.
+    Both chips have 16x16x16 and 32x32x8 of Float16 and BFloat16, 16x16x4 and 32x32x2 of Float32, 16x16x4 of Float64,
+    16x16x32 and 32x32x16 of Int8 and of their own 8-bit floats (FNUZ on gfx942, OCP on gfx950). gfx950 alone has
+    16x16x32 and 32x32x16 of Float16 and BFloat16, 16x16x64 and 32x32x32 of Int8, 16x16x128 and 32x32x64 of 8, 6 and 4
+    bits; gfx942 alone 16x16x8 and 32x32x4 of Float32, the xf32 instructions, which take 19 bits of each number.
+    Of several blocks, so many products at once, are on both 4x4x4 (16 blocks), 16x16x4 (4) and 32x32x4 (2) of Float16,
+    BFloat16 and Int8, 4x4x1 (16), 16x16x1 (4) and 32x32x1 (2) of Float32, and 4x4x4 (4) of Float64.
+    `flylab.atoms.mma_table.table(flylab.atoms.MFMA)` holds all.
 
     >>> import flylab.expr as fx
     >>> print(MFMA(16, 16, 16, fx.Float16))
@@ -33,6 +38,10 @@ def SMFMAC(m: int, n: int, k: int, elem_ty_ab: Any, elem_ty_acc: Any = None, *, 
     Which two, the atom's state `index` says: two bits for each stored element of a thread, of which `abid` picks the
     part (a byte of 8 bits, or a half of 16). Source: CDNA3 ISA, "Sparse Matrices".
 
+    Both chips have 16x16x32 and 32x32x16 of Float16 and BFloat16, 16x16x64 and 32x32x32 of Int8 and of their own 8-bit
+    floats; gfx950 alone 16x16x64 and 32x32x32 of Float16 and BFloat16, 16x16x128 and 32x32x64 of 8 bits.
+    `flylab.atoms.mma_table.table(flylab.atoms.SPARSE)` holds all.
+
     Raises `LayoutError`, which lists what there is, where neither chip has it.
     """
     return _op(SPARSE, m, n, k, elem_ty_ab, elem_ty_b, elem_ty_acc, immediate("SMFMAC", "abid", abid, 0, 3))
@@ -45,7 +54,8 @@ def MFMA_Scale(m: int, n: int, k: int, elem_ty_a: Any, elem_ty_b: Any = None, el
     The scales are the atom's state `scale_a` and `scale_b`: four in the 32 bits of a thread, of which `opsel_a` and
     `opsel_b` pick one. A thread's is of the row thread % m of A (of B: column) and of the K block thread // m. Without
     either scale the product has none; where one is missing it is 1. Where K lies in a thread is derived from published
-    code, and was not tried on a chip.
+    code, and was not tried on a chip. There are 16x16x128 and 32x32x64, of 8, 6 and 4 bits in any two formats:
+    `flylab.atoms.mma_table.table(flylab.atoms.SCALED)` holds all.
 
     >>> import flylab.expr as fx
     >>> print(MFMA_Scale(16, 16, 128, fx.Float8E4M3FN, fx.Float4E2M1FN, opsel_a=1))

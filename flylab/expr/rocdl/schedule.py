@@ -143,11 +143,13 @@ def asyncmark() -> None:
 def wait_asyncmark(count: Any = 0) -> None:
     """Wait until every asynchronous copy into LDS before the last `asyncmark` is done: `s_waitcnt(vmcnt=0)`.
 
-    Raises `NotSupportedError` for a `count` above 0, the groups that may stay open: LLVM 22 does not count them.
+    Raises `NotSupportedError` for a `count` above 0, the groups that may stay open: LLVM 22 does not count them. To
+    leave n copies open, see `BufferCopyLDS`.
     """
     if immediate("rocdl.wait_asyncmark", "count", count, 0, MOST):
         raise NotSupportedError(
             f"rocdl.wait_asyncmark({count}): LLVM 22 does not count the copies between marks",
-            hint="count them yourself: rocdl.s_waitcnt(vmcnt=n), where n copies into LDS may stay open",
+            hint="count them yourself: rocdl.s_waitcnt(vmcnt=n); rocdl.s_barrier(), where n copies into LDS may stay "
+            "open, each stage in an allocation of its own",
         )
     s_waitcnt(vmcnt=0)
