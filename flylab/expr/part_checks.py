@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flylab.expr.parts import Part, difference
+from flylab.expr.state import in_arm
 from flylab.expr.tensor import Tensor
 from flylab.layout import text
 
@@ -19,8 +20,9 @@ def is_fragment_of_mma(tensor: Tensor) -> bool:
 
 def check_parts(sides: tuple[tuple[str, Tensor], tuple[str, Tensor]], pred: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with the two sides of a copy, each with its name, as parts: (problem, hint) each."""
+    guarded = pred is not None or in_arm()  # by an `if` of the device, that keeps the threads beyond from it
     for _, tensor in sides:
-        if pred is None and tensor.part_of is not None and tensor.part_of.goes_beyond:
+        if not guarded and tensor.part_of is not None and tensor.part_of.goes_beyond:
             yield _too_far(tensor.part_of)
     for (name, fragment), (other_name, other) in zip(sides, reversed(sides), strict=True):
         part = other.part_of

@@ -105,6 +105,16 @@ class _Active(threading.local):
 active = _Active()
 
 
+def in_arm() -> bool:
+    """Whether what is traced now stands in an arm of an `if` of the device, where only some threads may go."""
+    region = active.region
+    while region is not None and region.block is not None:
+        if region.block.is_arm:
+            return True
+        region = region.parent
+    return False
+
+
 def current_kernel() -> KernelState | None:
     """The kernel being traced on this thread, or None (in a launcher, or outside of a trace)."""
     return active.function if isinstance(active.function, KernelState) else None

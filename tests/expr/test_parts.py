@@ -130,6 +130,7 @@ STORE = "fx.copy(tiled, registers, thread.partition_D(x))"
     ("x = fx.make_view(fx.get_iter(A), fx.make_layout((3, 32), (64, 1)))\nparts = thread.partition_D(x)\n"
      "fx.copy(tiled, registers, fx.slice(parts, (None, 0, None)))\n"
      "fx.copy(tiled, registers, fx.slice(parts, (None, 1, None)))", "does not divide 'x' (3,32)"),
+    (CUT + f"for n in range(i // 64 + 1):\n    {STORE}", "does not divide 'x' (2,16)"),
     (BUFFER.format("(2, 16)", 64, "") + STORE, "does not divide 'x' (2,16)"),
     (BUFFER.format("(3, 32)", 64, ", max_size=True") + ROWS, "does not divide 'x' (3,32)"),
     (BUFFER.format("(4, 64)", 64, "") + "x = fx.slice(fx.zipped_divide(x, (3, 32)), (None, (0, 0)))\n" + ROWS,
@@ -156,6 +157,7 @@ def test_a_copy_beyond_its_tensor_is_refused(chip: str, body: str, shown: str) -
     ("x = fx.make_view(fx.get_iter(A), fx.make_layout((3, 32), (64, 1)))\nparts = thread.partition_D(x)\n"
      "fx.copy(tiled, registers, fx.slice(parts, (None, 0, None)))", np.s_[:2, :32]),
     (CUT + "fx.copy(tiled, registers, thread.partition_D(x), pred=i % 32 < 16)", np.s_[:2, :16]),
+    (CUT + f"if i % 32 < 16:\n    {STORE}", np.s_[:2, :16]),
     (BUFFER.format("(3, 32)", 64, "") + ROWS, np.s_[:3, :32]),
     (BUFFER.format("(3, 64)", 64, "") + "x = fx.slice(fx.zipped_divide(x, (3, 32)), (None, (0, 1)))\n" + ROWS,
      np.s_[:3, 32:]),

@@ -70,7 +70,7 @@ class Branch:
 
     def begin(self) -> None:
         """Trace an arm from here on."""
-        arm = Arm(Block(f"an arm of {self.site.what}" if self.site.kind == "if" else self.site.what))
+        arm = Arm(Block(f"an arm of {self.site.what}" if self.site.kind == "if" else self.site.what, is_arm=True))
         self.arms.append(arm)
         arm.block.enter()
 
@@ -120,7 +120,7 @@ class Branch:
     def _skip(self) -> None:
         """The arm that is not there: everything stays as it was, but that the flag of a guard is set."""
         self.heap.restore(self.arms[0].contents)
-        arm = Arm(Block(self.site.what))
+        arm = Arm(Block(self.site.what, is_arm=True))
         self.arms.append(arm)
         arm.block.enter()
         flag = dict.fromkeys(self.site.guards, True) if len(self.site.guards) == 1 else {}

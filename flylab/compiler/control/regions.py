@@ -21,12 +21,14 @@ from flylab.places import of_traceback
 class Block:
     """A block traced on trial, in the place where tracing stands; `what` is what an error calls it."""
 
-    def __init__(self, what: str, is_trial: bool = False):
+    def __init__(self, what: str, is_trial: bool = False, is_arm: bool = False):
         from mlir import ir
 
         self.what = what
         self.is_trial = is_trial
         """Whether it becomes a part of where it stands, if nothing in it is decided on the device."""
+        self.is_arm = is_arm
+        """Whether only the threads go there for which a condition holds, or does not."""
         self.location = mlir_location()
         # No operation of a finished module: it only holds the block while that is traced.
         self.holder = ir.Operation.create("scf.execute_region", regions=1, loc=self.location)
