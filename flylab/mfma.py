@@ -14,9 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from flylab.targets import TARGETS, Target
+from flylab.targets import TARGETS, WAVE_SIZE, Target
 
-WAVE = 64
 # Bits of an element by what mnemonics call its type.
 BITS = {"f64": 64, "f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6,
         "fp4": 4}
@@ -65,7 +64,7 @@ class Operand:
 
     @property
     def groups(self) -> int:
-        return WAVE // self.lanes
+        return WAVE_SIZE // self.lanes
 
     @property
     def items(self) -> int:
@@ -113,7 +112,7 @@ class Mfma:
     scaled: bool = False
 
     def __post_init__(self) -> None:
-        if WAVE % (self.m * self.blocks) or self.n != self.m or self.result not in ("f64", "f32", "i32"):
+        if WAVE_SIZE % (self.m * self.blocks) or self.n != self.m or self.result not in ("f64", "f32", "i32"):
             raise ValueError(f"bad row for {self.name}")
 
     def with_formats(self, a: int, b: int) -> Mfma:
@@ -147,7 +146,7 @@ class Mfma:
     @property
     def result_items(self) -> int:
         """Elements of C and D that a lane holds."""
-        return self.m * self.n * self.blocks // WAVE
+        return self.m * self.n * self.blocks // WAVE_SIZE
 
     @property
     def result_registers(self) -> int:
@@ -157,8 +156,8 @@ class Mfma:
     def result_groups(self) -> tuple[int, int, int]:
         """Consecutive rows in a lane; blocks in an item over all lanes; groups of rows in an item."""
         height = 1 if self.result == "f64" else 4
-        blocks = -(-WAVE * height // (self.n * self.m))
-        return height, blocks, WAVE // blocks // self.n
+        blocks = -(-WAVE_SIZE * height // (self.n * self.m))
+        return height, blocks, WAVE_SIZE // blocks // self.n
 
     def result_place(self, block: int, row: int, column: int) -> tuple[int, int]:
         """The item and lane of an element of C and D.

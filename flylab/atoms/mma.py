@@ -20,8 +20,8 @@ from typing import Any
 from flylab.dtypes import DTYPES, DType
 from flylab.errors import LayoutError
 from flylab.layout import Layout, get_leaves, size
-from flylab.mfma import WAVE, Mfma, Operand, dtype_name
-from flylab.targets import TARGETS
+from flylab.mfma import Mfma, Operand, dtype_name
+from flylab.targets import TARGETS, WAVE_SIZE
 
 MFMA = "fly_rocdl.cdna3.mfma"
 SCALED = "fly_rocdl.cdna4.mfma_scale"
@@ -133,7 +133,7 @@ class MmaOp:
     @property
     def num_threads(self) -> int:
         """The threads that do it together."""
-        return WAVE if self.row else 1
+        return WAVE_SIZE if self.row else 1
 
     @property
     def thr_layout(self) -> Layout:

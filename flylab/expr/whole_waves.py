@@ -14,9 +14,9 @@ from flylab.dialect.operations import WHOLE_WAVES
 from flylab.errors import Check, TraceError
 from flylab.expr.checks import device_check, in_region
 from flylab.expr.state import KernelState, require_kernel
-from flylab.mfma import WAVE
+from flylab.targets import WAVE_SIZE
 
-MEND = f"give the block a multiple of {WAVE} threads"
+MEND = f"give the block a multiple of {WAVE_SIZE} threads"
 
 
 def require_whole_waves(what: str, name: str) -> None:
@@ -26,8 +26,9 @@ def require_whole_waves(what: str, name: str) -> None:
     kernel = require_kernel(what)
     if kernel.block is None:
         kernel.of_whole_waves.append(f"{what}: {name}")
-    elif prod(kernel.block) % WAVE:
-        raise TraceError(f"{what}: {name} is done by {WAVE} threads, and the block has {prod(kernel.block)}", hint=MEND)
+    elif prod(kernel.block) % WAVE_SIZE:
+        raise TraceError(f"{what}: {name} is done by {WAVE_SIZE} threads, and the block has {prod(kernel.block)}",
+                         hint=MEND)
     if in_region() and WHOLE_WAVES not in kernel.operation.attributes:
         i32 = ir.IntegerType.get_signless(32)
         kernel.operation.attributes[WHOLE_WAVES] = ir.IntegerAttr.get(i32, len(kernel.checks))
@@ -41,5 +42,5 @@ def require_whole_waves(what: str, name: str) -> None:
 def check_launch(kernel: KernelState, block: Sequence[Any]) -> None:
     """Check a block that is known only at launch, where the kernel has such instructions: in the launcher."""
     if kernel.block is None and kernel.of_whole_waves:
-        device_check(prod(block) % WAVE == 0, f"{kernel.of_whole_waves[0]} is done by {WAVE} threads, and the block of "
-                     "this launch is no whole number of these", hint=MEND)
+        device_check(prod(block) % WAVE_SIZE == 0, f"{kernel.of_whole_waves[0]} is done by {WAVE_SIZE} threads, and "
+                     "the block of this launch is no whole number of these", hint=MEND)

@@ -19,8 +19,8 @@ from flylab.dialect.operations import attribute
 from flylab.dialect.types import of_mlir
 from flylab.passes.regions import branch
 from flylab.passes.rewriter import Builder, Pass, erase, operations
+from flylab.passes.uniform import has_first_lane, is_uniform
 from flylab.passes.vectors import vector_type
-from flylab.passes.wave_uniform import has_first_lane, same_in_wave
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Group:
             return True
         # Before the branch: in it, the first lane that is on need not be the wave's first.
         at = self.inside.before.parent if self.inside else op
-        apart = 0 if has_first_lane(at) or same_in_wave([target]) else atom.op.bits // 8
+        apart = 0 if has_first_lane(at) or is_uniform(target) else atom.op.bits // 8
         if not self.inside and not apart:
             return False
         target = Builder(at).fly("first_lane", [target], [target.type], apart=apart)

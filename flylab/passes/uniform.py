@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flylab.mfma import WAVE
 from flylab.passes.known_values import in_order, maker
 from flylab.passes.regions import LOOPS, STRUCTURED, crossings, deciding
 from flylab.passes.rewriter import axis_of, function_of
+from flylab.targets import WAVE_SIZE
 
 ANY = -1
 """The bits that may differ, where nothing is known."""
 
-ALIKE = frozenset({"rocdl.readfirstlane", "rocdl.readlane", "rocdl.ballot"})
-"""What gives all lanes the same, whatever it is given."""
+ALIKE = frozenset({"rocdl.readfirstlane", "rocdl.readlane", "rocdl.ballot", "fly.first_lane"})
+"""What gives all lanes the same, whatever it is given. The rest of `rocdl` may not: some of it moves between lanes."""
 
 GIVEN = frozenset({"arith.constant", "gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "fly.shared_alloc",
                    "fly.shared_dynamic"})
@@ -27,6 +27,16 @@ GIVEN = frozenset({"arith.constant", "gpu.block_id", "gpu.block_dim", "gpu.grid_
 
 CALLS = frozenset({"llvm.call_intrinsic", "llvm.inline_asm"})
 """What may give each lane anything."""
+
+
+def has_first_lane(op: Any) -> bool:
+    """Whether the wave's first lane does an operation wherever any of its lanes does: they go there together."""
+    around = op.parent
+    while around is not None and around.name in STRUCTURED:
+        if not all(map(is_uniform, deciding(around))):
+            return False
+        around = around.parent
+    return True
 
 
 def is_uniform(value: Any, by_bits: bool = True) -> bool:
@@ -56,7 +66,7 @@ def _comes_from(value: Any) -> Sequence[Any] | None:
         return []
     if op.name in STRUCTURED:
         return [*crossings(op)[-1].incoming(value.result_number), *deciding(op)]
-    if op.name in CALLS or "atomic" in op.name or "mbcnt" in op.name:
+    if op.name in CALLS or op.name.startswith("rocdl.") or "atomic" in op.name:
         return None
     operands = list(op.operands)
     return operands if operands or op.name in GIVEN else None
@@ -102,15 +112,37 @@ def _of_thread(op: Any) -> int:
     x, y, z = attributes["known_block_size"]
     axis = axis_of(op)
     below = (1, x, x * y)[axis]
-    if below % WAVE == 0 or (x, y, z)[axis] == 1:
+    if below % WAVE_SIZE == 0 or (x, y, z)[axis] == 1:
         return 0
     rest = (y * z, z, 1)[axis]
-    return WAVE - 1 if below == 1 and (rest == 1 or x % WAVE == 0) else ANY
+    return WAVE_SIZE - 1 if below == 1 and (rest == 1 or x % WAVE_SIZE == 0) else ANY
 
 
 def _known(value: Any) -> int | None:
     op = maker(value)
     return int(op.attributes["value"].value) if op is not None and op.name == "arith.constant" else None
+
+
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi", "arith.trunci")
+
+
+def _zeros(value: Any) -> int:
+    """How many of the lowest bits of an integer are seen to be 0."""
+    op = maker(value)
+    while op is not None and op.name in _CASTS:
+        op = maker(op.operands[0])
+    if op is None or op.name not in ("arith.constant", "arith.muli", "arith.shli"):
+        return 0
+    factor = _known(op.results[0] if op.name == "arith.constant" else op.operands[1]) or 0
+    return factor if op.name == "arith.shli" else max((factor & -factor).bit_length() - 1, 0)
+
+
+def _added(op: Any, bits: list[int]) -> int:
+    """Of a sum: what differs stays below a number that all lanes share, and that has zeros there."""
+    for mine, other in ((0, 1), (1, 0)):
+        if bits[other] == 0 <= bits[mine] < 1 << _zeros(op.operands[other]):
+            return bits[mine]
+    return _upward(op, bits)
 
 
 def _upward(op: Any, bits: list[int]) -> int:
@@ -159,7 +191,7 @@ _RULES: dict[str, Callable[[Any, list[int]], int]] = {
     "arith.extui": lambda op, bits: bits[0],
     "arith.extsi": lambda op, bits: bits[0] if bits[0] in range(1 << 31) else ANY,
     "arith.trunci": lambda op, bits: bits[0],
-    "arith.addi": _upward,
+    "arith.addi": _added,
     "arith.subi": _upward,
     "arith.muli": lambda op, bits: _shifted(op, bits, left=True, scale=True),
     "arith.divui": lambda op, bits: _shifted(op, bits, left=False, scale=True),

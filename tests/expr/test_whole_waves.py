@@ -65,7 +65,8 @@ def test_where_a_wave_goes_one_way(name: str, product: str, chip: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["if t // 64 == 2:\n    {}", "if t < 128:\n    {}", "for i in range(n):\n    {}",
-                                  "if F[0] > 0:\n    {}"])
+                                  "if F[0] > 0:\n    {}",
+                                  "if (fx.block_idx.x * 256 + t) // 64 == 2:\n    {}"])
 def test_what_is_known_to_be_one_way_is_not_checked(body: str) -> None:
     assert "s_trap" not in run("gfx942", body.format(PRODUCT), ALIKE)[1]
 
@@ -74,6 +75,7 @@ def test_what_is_known_to_be_one_way_is_not_checked(body: str) -> None:
 @pytest.mark.parametrize("body, thread", [
     ("if t % 64 < 32:\n    {}", 32), ("if F[t] > 0:\n    {}", 1), ("for i in range(F[t]):\n    {}", 1),
     ("if t >= 48:\n    return\n{}", 48), ("while F[t] > 0:\n    {}\n    break", 1),
+    ("if fx.rocdl.update_dpp(None, F[0], F[1], fx.rocdl.dpp.row_shr(1)) > 0:\n    {}", 1),
 ])
 def test_where_a_wave_parts(body: str, thread: int, chip: str) -> None:
     with pytest.raises(CheckFailed) as caught:
