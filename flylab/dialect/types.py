@@ -25,6 +25,10 @@ SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
 POINTERS = {"global": "!llvm.ptr<1>", "shared": "!llvm.ptr<3>"}
 """What a pointer into a memory space is in LLVM; AMDGPU's address spaces 1 and 3."""
+DESCRIPTOR = "!llvm.ptr<8>"
+"""A buffer descriptor."""
+KERNARG = "!llvm.ptr<4>"
+"""A pointer to the kernel's arguments; AMDGPU's address space for constants."""
 
 
 def _align_text(align: int) -> str:

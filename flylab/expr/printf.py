@@ -11,6 +11,7 @@ import string
 from collections.abc import Iterable
 from typing import Any
 
+from flylab.dialect.types import POINTERS
 from flylab.dtypes import DTYPES
 from flylab.errors import TraceError
 from flylab.expr.emit import fly, mlir_type, op
@@ -192,7 +193,7 @@ def _show_address(line: Line, pointer: Pointer, spec: str) -> list[Any]:
     number = DTYPES["Uint64"]
     check_spec(spec, number)
     line.ask(Field(number, spec or "#x"))
-    bare = fly("to_llvm_ptr", [pointer.value], [ir.Type.parse("!llvm.ptr<1>")])
+    bare = fly("to_llvm_ptr", [pointer.value], [ir.Type.parse(POINTERS["global"])])
     return words_of(CLASSES[number.name](op("llvm.ptrtoint", [bare], mlir_type(number))))
 
 

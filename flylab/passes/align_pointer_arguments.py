@@ -11,12 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dialect.types import POINTERS
-from flylab.passes.crossing_pointers import BUFFER_POINTER
+from flylab.dialect.types import DESCRIPTOR, KERNARG, POINTERS
 from flylab.passes.rewriter import Builder, Pass, operations, parse_type
 
-KERNARG = "!llvm.ptr<4>"
-"""A pointer to the kernel's arguments; AMDGPU's address space for constants."""
 ALIGNMENT = 16
 
 
@@ -29,7 +26,7 @@ class AlignPointerArguments(Pass):
     def run(self, module: Any) -> None:
         """Rewrite the kernels with descriptors; there are only functions of LLVM's dialect here."""
         makes: dict[Any, bool] = {}
-        descriptor = parse_type(BUFFER_POINTER)
+        descriptor = parse_type(DESCRIPTOR)
         for op in operations(module.operation):
             if op.name == "llvm.func":
                 function = op

@@ -21,10 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.dialect.operations import attribute
-from flylab.dialect.types import of_mlir
+from flylab.dialect.types import DESCRIPTOR, of_mlir
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.passes.buffer_place import OUTSIDE
-from flylab.passes.crossing_pointers import BUFFER_POINTER
 from flylab.passes.global_offsets import without_overflow
 from flylab.passes.known_values import maker
 from flylab.passes.rewriter import Builder, parse_type
@@ -175,7 +174,7 @@ def descriptor_of(builder: Builder, base: Any, records: Any) -> Any:
     # Not rocdl.make.buffer.rsrc, which clears the upper 16 bits of the address: those of a pointer are 0.
     halves = [builder.op("arith.extui", [half], "i128") for half in (base, upper)]
     shifted = builder.op("arith.shli", [halves[1], builder.constant(64, "i128")], "i128")
-    return builder.op("llvm.inttoptr", [builder.op("arith.ori", [halves[0], shifted], "i128")], BUFFER_POINTER)
+    return builder.op("llvm.inttoptr", [builder.op("arith.ori", [halves[0], shifted], "i128")], DESCRIPTOR)
 
 
 def _upper(builder: Builder, value: Any) -> Any:

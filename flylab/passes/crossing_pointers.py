@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dialect.types import POINTERS, Ptr, of_mlir
+from flylab.dialect.types import DESCRIPTOR, POINTERS, Ptr, of_mlir
 from flylab.passes.regions import ENDS, STRUCTURED, Crossing, crossings, made_again
 from flylab.passes.rewriter import Builder, parse_type
-
-BUFFER_POINTER = "!llvm.ptr<8>"
 
 
 def widest(*offsets: Any) -> str:
@@ -116,7 +114,7 @@ class CrossingPointers:
             spec = _pointer(value)
             if spec and spec.space == "buffer":
                 is_wide = any(name in self.wide for name in row.seen(index))
-                found[index] = [parse_type(BUFFER_POINTER), parse_type("i64" if is_wide else "i32")]
+                found[index] = [parse_type(DESCRIPTOR), parse_type("i64" if is_wide else "i32")]
             elif spec:
                 found[index] = [parse_type(POINTERS[spec.space])]
         return _Places(found)
@@ -148,7 +146,7 @@ class CrossingPointers:
         condition, a, b = op.operands[0], self.address[op.operands[1]], self.address[op.operands[2]]
         if spec.space == "buffer":
             kind = widest(a[1], b[1])
-            descriptor = builder.op("arith.select", [condition, a[0], b[0]], BUFFER_POINTER)
+            descriptor = builder.op("arith.select", [condition, a[0], b[0]], DESCRIPTOR)
             offsets = [wide(builder, offset, kind) for offset in (a[1], b[1])]
             found: Any = (descriptor, builder.op("arith.select", [condition, *offsets], kind))
         else:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from flylab.dialect.types import KERNARG
 from flylab.passes.rewriter import Builder, axis_of
 
-POINTER = "!llvm.ptr<4>"
 GRID, BLOCK = (0, "i32", 4), (12, "i16", 2)
 """Offset in bytes, type and distance of the three sizes. Source: LLVM's AMDGPU usage guide, code object v5, hidden
 kernel arguments hidden_block_count_x and hidden_group_size_x."""
@@ -20,11 +20,11 @@ def read_size(op: Any, builder: Builder) -> None:
     from mlir import ir
 
     offset, kind, step = BLOCK if op.name == "gpu.block_dim" else GRID
-    base = builder.intrinsic("llvm.amdgcn.implicitarg.ptr", [], POINTER)
+    base = builder.intrinsic("llvm.amdgcn.implicitarg.ptr", [], KERNARG)
     place = builder.op(
         "llvm.getelementptr",
         [base],
-        POINTER,
+        KERNARG,
         rawConstantIndices=ir.DenseI32ArrayAttr.get([offset + axis_of(op) * step]),
         elem_type=ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.dialect.operations import attribute
+from flylab.dialect.types import POINTERS
 from flylab.passes.regions import branch
 from flylab.passes.rewriter import Builder, erase, function_of, operations, parse_type
 
@@ -21,7 +22,7 @@ NEXT, CAPACITY, LOST, START = 0, 8, 16, 24
 """Offsets in the buffer in bytes."""
 RECORD_WORDS = 4
 """Words of a record before those of its numbers."""
-POINTER = "!llvm.ptr<1>"
+POINTER = POINTERS["global"]
 ARGUMENT, MARK = "printf_buffer", "fly.printf"
 ADD, MONOTONIC = 1, 2
 """The numbers of LLVM's atomic operation and ordering."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dialect.types import MemRef, of_mlir
+from flylab.dialect.types import POINTERS, MemRef, of_mlir
 from flylab.passes.rewriter import Builder, Pass, functions, operations, parse_type
 
-POINTER = "!llvm.ptr<1>"
+POINTER = POINTERS["global"]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flylab.dialect.types import DESCRIPTOR
 from flylab.errors import LayoutError, TraceError
 from flylab.expr.algebra import map_numbers, traced
 from flylab.expr.emit import fly, intrinsic, mlir_type, op
@@ -28,7 +29,6 @@ Source: CDNA3 ISA, "Buffer resource descriptor".
 """
 ADDRESSES = 2**47
 """The bytes that a process may address, half of what 48 bits do: no tensor has more, and no part of it wraps."""
-DESCRIPTOR = "!llvm.ptr<8>"
 _cosize = traced(cosize)
 
 
