@@ -14,6 +14,14 @@ OPERATIONS = ("add", "max", "min", "and", "or", "inc", "dec", "sub", "xor")
 """What an atomic operation does with the element x in memory, given n. `inc` and `dec` compare as unsigned and wrap:
 x + 1, and 0 after n; x - 1, and n after 0 and for what is above n."""
 
+RMW: dict[str, tuple[int, int, int | None]] = {
+    "xchg": (0, 0, 0), "add": (1, 1, 11), "sub": (2, 2, 12), "and": (3, 3, None), "or": (5, 5, None),
+    "xor": (6, 6, None), "max": (7, 9, 13), "min": (8, 10, 14), "inc": (15, 15, None), "dec": (16, 16, None),
+}  # fmt: skip
+"""An operation's number for signed and unsigned integers and for floats. Source: MLIR's LLVM dialect, AtomicBinOp."""
+OWN_MEMORY = ("rocdl.no_fine_grained_memory", "rocdl.no_remote_memory", "rocdl.ignore_denormal_mode")
+"""What says that memory is the GPU's own; without it LLVM makes a loop of compare-and-swap of float operations."""
+
 
 @dataclass(frozen=True)
 class Atomic:

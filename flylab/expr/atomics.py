@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.atoms.atomics import OWN_MEMORY, RMW
 from flylab.errors import TraceError
 from flylab.expr.emit import mlir_type, op
 from flylab.expr.enums import AtomicOrdering, SyncScope, member
@@ -38,17 +39,8 @@ class Atomic:
 
 PACKED = ("Float16", "BFloat16")
 """The formats of which two are added as one word."""
-# MLIR's LLVM dialect, AtomicBinOp.
-ROWS = {
-    "xchg": Atomic(0, 0, 0),
-    "add": Atomic(1, 1, 11, ("Float32", "Float64", *PACKED)),
-    "sub": Atomic(2, 2, 12, ("Float32", "Float64", *PACKED)),
-    "and": Atomic(3, 3, None),
-    "or": Atomic(5, 5, None),
-    "xor": Atomic(6, 6, None),
-    "max": Atomic(7, 9, 13),
-    "min": Atomic(8, 10, 14),
-}
+ROWS = {name: Atomic(*RMW[name]) for name in ("xchg", "and", "or", "xor", "max", "min")}
+ROWS |= {name: Atomic(*RMW[name], ("Float32", "Float64", *PACKED)) for name in ("add", "sub")}
 INTEGERS = ("Int32", "Uint32", "Int64", "Uint64")
 _KINDS = "Int32, Uint32, Int64 or Uint64"
 
@@ -82,8 +74,7 @@ def _emit(ptr: Pointer, given: Any, code: Any, scope: str, order: int) -> Any:
     attributes = {
         "bin_op": ir.IntegerAttr.get(i64, code), "ordering": ir.IntegerAttr.get(i64, order),
         "alignment": ir.IntegerAttr.get(i64, size), "syncscope": ir.StringAttr.get(scope),
-        # What lets LLVM choose the chip's float instructions: see the module's text.
-        "rocdl.no_fine_grained_memory": unit, "rocdl.no_remote_memory": unit, "rocdl.ignore_denormal_mode": unit,
+        **dict.fromkeys(OWN_MEMORY, unit),
     }
     value = given.value if lanes else given.ir_value()
     old = op("llvm.atomicrmw", [to_llvm_ptr(place), value], mlir_type(dtype, lanes), attributes)

@@ -25,7 +25,7 @@ from flylab.dialect.types import DESCRIPTOR, of_mlir
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.passes.buffer_place import OUTSIDE
 from flylab.passes.global_offsets import without_overflow
-from flylab.passes.known_values import maker
+from flylab.passes.known_values import known_integer
 from flylab.passes.rewriter import Builder, parse_type
 from flylab.passes.uniform import is_uniform
 
@@ -124,14 +124,13 @@ def note_forward(moved: Any, offset: Any) -> None:
 
 def _most(op: Any) -> int | None:
     """The most bytes that a step in a buffer goes forward; None where it may go back."""
-    by = maker(op.operands[1])
     bits: int = of_mlir(op.results[0].type).dtype.bits
     if bits % 8:
         return None
     if MOST in op.attributes:
         return int(attribute(op, MOST)) * bits // 8
-    known: int = int(by.attributes["value"].value) if by is not None and by.name == "arith.constant" else -1
-    return known * bits // 8 if known >= 0 else None
+    known = known_integer(op.operands[1])
+    return known * bits // 8 if known is not None and known >= 0 else None
 
 
 def _taken_in(builder: Builder, walk: Walk, by: Any, most: int) -> Walk:

@@ -9,18 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from flylab.atoms import CopyAtom, CopyOp
-from flylab.atoms.atomics import Atomic
+from flylab.atoms.atomics import OWN_MEMORY, RMW, Atomic
 from flylab.dialect.types import POINTERS
 from flylab.dtypes import DType
 from flylab.passes.rewriter import Builder, carrier, parse_type
 from flylab.passes.vectors import element, shape_of, vector_type
 
 MONOTONIC = 2
-# LLVM's numbers of an operation, for signed and unsigned integers, and floats.
-BINARY = {
-    "add": (1, 1, 11), "sub": (2, 2, 12), "and": (3, 3, 0), "or": (5, 5, 0), "xor": (6, 6, 0),
-    "max": (7, 9, 13), "min": (8, 10, 14), "inc": (15, 15, 0), "dec": (16, 16, 0),
-}  # fmt: skip
 
 
 def load_into_lds(builder: Builder, op: CopyOp, source: Any, lds: Any) -> None:
@@ -57,10 +52,7 @@ def combined(builder: Builder, value: Any) -> Any:
 
 
 def atomic_in_memory(builder: Builder, atomic: Atomic, value: Any, pointer: Any) -> None:
-    """An atomic operation in global memory or LDS.
-
-    The attributes say that the memory is the GPU's own; without them LLVM makes a loop of compare-and-swap.
-    """
+    """An atomic operation in global memory or LDS."""
     from mlir import ir
 
     given, unit = combined(builder, value), ir.UnitAttr.get()
@@ -72,12 +64,12 @@ def atomic_in_memory(builder: Builder, atomic: Atomic, value: Any, pointer: Any)
         ordering=_i64(MONOTONIC),
         syncscope=ir.StringAttr.get(atomic.scope),
         alignment=_i64(atomic.lanes * atomic.dtype.bits // 8),
-        **{f"rocdl.{name}": unit for name in ("no_fine_grained_memory", "no_remote_memory", "ignore_denormal_mode")},
+        **dict.fromkeys(OWN_MEMORY, unit),
     )
 
 
-def _number(op: str, dtype: DType) -> int:
-    signed, unsigned, real = BINARY[op]
+def _number(op: str, dtype: DType) -> Any:
+    signed, unsigned, real = RMW[op]
     return real if dtype.is_float else signed if dtype.signed else unsigned
 
 

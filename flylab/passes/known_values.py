@@ -67,6 +67,12 @@ def maker(value: Any) -> Any:
     return owner.operation if hasattr(owner, "operation") else None
 
 
+def known_integer(value: Any) -> int | None:
+    """The number that a value is where it is a constant, or None."""
+    op = maker(value)
+    return int(op.attributes["value"].value) if op is not None and op.name == "arith.constant" else None
+
+
 def in_order(value: Any, known: Container[Any], needs: Callable[[Any], Sequence[Any]]) -> Iterator[Any]:
     """The values that are missing in `known` to tell `value`, what each `needs` before it, and `value` as the last.
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from flylab.dialect.operations import attribute, mlir_ir
+from flylab.dialect.operations import attribute
 from flylab.dialect.types import MemRef, Ptr, of_mlir
 from flylab.errors import CompileError
 from flylab.layout import cosize
 from flylab.passes.fragment_flow import Access, Flow
 from flylab.passes.fragments import Fragment, Lane, Place, read, write
+from flylab.passes.known_values import known_integer
 from flylab.passes.regions import LOOPS, STRUCTURED, block_of, end_of, made_again
 from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
 from flylab.passes.vectors import shape_of, vector_type
@@ -239,9 +240,9 @@ def _in_registers(value: Any) -> bool:
 def _moved(op: Any, place: Place) -> Place:
     """Where a pointer leads that is moved by a number, known or of the device."""
     offset = op.operands[1]
-    maker = offset.owner
-    if getattr(maker, "name", "") == "arith.constant":
-        return place.moved(int(mlir_ir().IntegerAttr(maker.attributes["value"]).value))
+    known = known_integer(offset)
+    if known is not None:
+        return place.moved(known)
     steps = list(map(int, attribute(op, "steps").split())) if "steps" in op.attributes else None
     return place.moved_by_value(Builder(op), offset, steps)
 

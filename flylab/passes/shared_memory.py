@@ -12,6 +12,7 @@ from typing import Any
 from flylab.dialect.operations import attribute, mlir_ir
 from flylab.dialect.types import POINTERS, of_mlir
 from flylab.passes.host import wrap
+from flylab.passes.known_values import known_integer
 from flylab.passes.rewriter import Builder, function_of, parse_type
 
 SPACE = "shared"
@@ -123,20 +124,13 @@ def _apart(value: Any, name: str) -> tuple[Any, int]:
     """A value without the known operand of an operation of this name; of a known value None and its number."""
     if value is None:
         return None, 0
-    known = _known(value)
+    known = known_integer(value)
     if known is not None:
         return None, known
     made = value.owner
-    if getattr(made, "name", "") == name and (known := _known(made.operands[1])) is not None:
+    if getattr(made, "name", "") == name and (known := known_integer(made.operands[1])) is not None:
         return made.operands[0], known
     return value, 0
-
-
-def _known(value: Any) -> int | None:
-    maker = value.owner
-    if getattr(maker, "name", "") != "arith.constant":
-        return None
-    return int(mlir_ir().IntegerAttr(maker.attributes["value"]).value)
 
 
 def gep(builder: Builder, base: Any, index: Any, space: str, bits: int) -> Any:

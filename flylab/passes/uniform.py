@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from flylab.passes.known_values import in_order, maker
+from flylab.passes.known_values import in_order, known_integer, maker
 from flylab.passes.regions import LOOPS, STRUCTURED, crossings, deciding
 from flylab.passes.rewriter import axis_of, function_of
 from flylab.targets import WAVE_SIZE
@@ -118,11 +118,6 @@ def _of_thread(op: Any) -> int:
     return WAVE_SIZE - 1 if below == 1 and (rest == 1 or x % WAVE_SIZE == 0) else ANY
 
 
-def _known(value: Any) -> int | None:
-    op = maker(value)
-    return int(op.attributes["value"].value) if op is not None and op.name == "arith.constant" else None
-
-
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi", "arith.trunci")
 
 
@@ -133,7 +128,7 @@ def _zeros(value: Any) -> int:
         op = maker(op.operands[0])
     if op is None or op.name not in ("arith.constant", "arith.muli", "arith.shli"):
         return 0
-    factor = _known(op.results[0] if op.name == "arith.constant" else op.operands[1]) or 0
+    factor = known_integer(op.results[0] if op.name == "arith.constant" else op.operands[1]) or 0
     return factor if op.name == "arith.shli" else max((factor & -factor).bit_length() - 1, 0)
 
 
@@ -153,7 +148,7 @@ def _upward(op: Any, bits: list[int]) -> int:
 
 def _shifted(op: Any, bits: list[int], left: bool, scale: bool) -> int:
     """Of a shift by a known number, or of a product or quotient of a known power of 2."""
-    count = _known(op.operands[1])
+    count = known_integer(op.operands[1])
     if count is not None and scale:
         count = count.bit_length() - 1 if count > 0 and count & (count - 1) == 0 else None
     if count is None or not 0 <= count < 64:
@@ -162,12 +157,12 @@ def _shifted(op: Any, bits: list[int], left: bool, scale: bool) -> int:
 
 
 def _remainder(op: Any, bits: list[int]) -> int:
-    size = _known(op.operands[1])
+    size = known_integer(op.operands[1])
     return bits[0] & (size - 1) if size and size > 0 and size & (size - 1) == 0 else ANY if any(bits) else 0
 
 
 def _masked(op: Any, bits: list[int]) -> int:
-    mask = _known(op.operands[1])
+    mask = known_integer(op.operands[1])
     return bits[0] | bits[1] if mask is None else bits[0] & mask
 
 
@@ -179,7 +174,7 @@ def _compared(op: Any, bits: list[int]) -> int:
     """The lowest bits do not matter beside a number that has zeros there."""
     if not any(bits):
         return 0
-    bound, order = _known(op.operands[1]), _ORDERS.get(int(op.attributes["predicate"].value))
+    bound, order = known_integer(op.operands[1]), _ORDERS.get(int(op.attributes["predicate"].value))
     if bound is None or order is None or bits[0] < 0:
         return 1
     return 0 if (bound + order) % (1 << bits[0].bit_length()) == 0 else 1
