@@ -92,6 +92,10 @@ class OutOfBounds(DeviceError):
     """A kernel touched memory that none of its arguments holds."""
 
 
+class DebugError(FlylabError):
+    """What was asked of the debugger, and it cannot do: a register, line, wave or time that is not there."""
+
+
 class CheckFailed(DeviceError, AssertionError):
     """A condition that a kernel or launcher checks does not hold."""
 

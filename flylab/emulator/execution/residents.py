@@ -59,7 +59,7 @@ class Context:
         waves = run.geometry.waves
         sizes = (waves * run.loaded.registers.wave_bytes, waves * 4 * SGPR_COUNT, waves * ctypes.sizeof(Wave),
                  -(-(run.launch.lds_bytes + LDS_SPARE) // LDS_STEP) * LDS_STEP)
-        self.bytes = sum(sizes)
+        self.sizes, self.bytes = tuple(sizes), sum(sizes)
         self.memory = [Memory(size) for size in sizes]
         self.group = self.used = self.executed = 0
         self.idle = False

@@ -148,7 +148,7 @@ class Run:
     """One launch: its native structures, its workers, and how they came back."""
 
     def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-                 own: Sequence[Buffer]):
+                 own: Sequence[Buffer], threads: int = 0):
         from flylab.emulator.program import core_addresses
 
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
@@ -174,7 +174,7 @@ class Run:
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
         total = geometry.workgroups
-        self.threads = min(worker_count(), total)
+        self.threads = min(threads or worker_count(), total)
         # However the workers' chunks run, none begins a workgroup that the chip would not hold yet.
         ahead = max(1, self.residents.most // self.threads - 1)
         self.launch = Launch(
@@ -314,14 +314,13 @@ def worker_count() -> int:
     return os.cpu_count() or 1
 
 
-def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-        own: Sequence[Buffer] = ()) -> Report:
-    """Runs a loaded kernel.
+def finished(launch: Run) -> Report:
+    """Runs a launch to its end.
 
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
-    launch = Run(loaded, geometry, kernarg, buffers, own)
     launch.run()
+    loaded, geometry = launch.loaded, launch.geometry
     if launch.faults:
         from flylab.emulator.execution.faults import fault_error
 
