@@ -166,15 +166,15 @@ class Program:
         return Run(self.load(kernel), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads)
 
     def debug(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-              kernel: str | None = None, shared: int = 0, at_block: int | Sequence[int] = 0) -> Debugger:
+              kernel: str | None = None, shared: int = 0, at_block: int | Sequence[int] = 0, room: int = 32 << 20) -> Debugger:
         """A debugger at the start of a workgroup of a launch, whose arguments are those of `launch`.
 
         `at_block` is the workgroup, its number or (x, y, z); those before it run first. The arrays are copied, and stay
-        as they are. Raises what `launch` raises, also where a workgroup before goes wrong.
+        as they are. `room` is what snapshots may take, in bytes, beside the first. Raises what `launch` raises, also where a workgroup before goes wrong.
         """
         from flylab.emulator.debugger.begin import debug
 
-        return debug(self, self._kernel(kernel), grid, block, args, shared, at_block)
+        return debug(self, self._kernel(kernel), grid, block, args, shared, at_block, room)
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def debug(program: Program, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int],
-          args: Sequence[Any], shared: int, at_block: int | Sequence[int]) -> Debugger:
+          args: Sequence[Any], shared: int, at_block: int | Sequence[int],
+          room: int) -> Debugger:
     """What `Program.debug` does."""
     if not isinstance(args, list | tuple):
         raise ArgumentError(f"the arguments are a {type(args).__name__}, and a list of them is needed",
@@ -28,11 +29,12 @@ def debug(program: Program, kernel: IsaKernel, grid: int | Sequence[int], block:
     left = iter(arrays.values())
     segment, buffers, shared = pack(kernel, [next(left) if is_array(value) else value for value in args], shared)
     named = {buffer.name: one for buffer, one in zip(buffers, arrays.values(), strict=True)}
-    return begin(program, kernel.name, Geometry.of(kernel, grid, block, shared), segment, buffers, named, at_block)
+    return begin(program, kernel.name, Geometry.of(kernel, grid, block, shared), segment, buffers, named, at_block, room)
 
 
 def begin(program: Program, kernel: str, geometry: Geometry, segment: bytes, buffers: Sequence[Buffer],
-          arrays: Mapping[str, Copied], at_block: int | Sequence[int], own: Sequence[Buffer] = (),
+          arrays: Mapping[str, Copied], at_block: int | Sequence[int], room: int,
+          own: Sequence[Buffer] = (),
           printed: Callable[[], str] | None = None) -> Debugger:
     """A debugger of a launch with packed arguments, whose memory is the session's own."""
     group = _group(at_block, geometry.grid)
@@ -43,8 +45,8 @@ def begin(program: Program, kernel: str, geometry: Geometry, segment: bytes, buf
         before.launch.total = group
         finished(before)
     run = program.prepare(kernel, geometry, segment, buffers, own, threads=1)
-    return Debugger(Session(run, group, [b for b in (*run.given, *run.own) if b.writable and b.nbytes > 0]), arrays,
-                    printed)
+    writable = [b for b in (*run.given, *run.own) if b.writable and b.nbytes > 0]
+    return Debugger(Session(run, group, writable, room), arrays, printed)
 
 
 def _group(at_block: int | Sequence[int], grid: Dims) -> int:
