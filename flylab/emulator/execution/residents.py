@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from flylab.codegen.isa import IsaKernel
+from flylab.emulator.probes.shadow import group_shadow_bytes
 from flylab.emulator.state import FAULT, LDS_SPARE, LDS_STEP, SGPR_COUNT, SUSPENDED, Memory, Wave, Worker
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ class Context:
 
     def __init__(self, run: Run):
         waves = run.geometry.waves
-        sizes = (waves * run.loaded.registers.wave_bytes, waves * 4 * SGPR_COUNT, waves * ctypes.sizeof(Wave),
-                 -(-(run.launch.lds_bytes + LDS_SPARE) // LDS_STEP) * LDS_STEP)
+        lds = -(-(run.launch.lds_bytes + LDS_SPARE) // LDS_STEP) * LDS_STEP
+        sizes = [waves * run.launch.vgpr_bytes, waves * 4 * SGPR_COUNT, waves * ctypes.sizeof(Wave), lds]
+        if run.loaded.probes is not None:
+            sizes.append(group_shadow_bytes(lds))
         self.bytes = sum(sizes)
         self.memory = [Memory(size) for size in sizes]
         self.group = self.used = self.executed = 0
@@ -54,7 +57,8 @@ class Context:
 
     def give(self, worker: Worker) -> None:
         """Makes a worker run in this memory."""
-        worker.vgprs, worker.sgprs, worker.waves, worker.lds = (m.address for m in self.memory)
+        worker.vgprs, worker.sgprs, worker.waves, worker.lds, *shadow = (m.address for m in self.memory)
+        worker.group_shadow = shadow[0] if shadow else None
 
     def suspend(self, worker: Worker) -> None:
         """Keeps where a worker stands."""
