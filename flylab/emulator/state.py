@@ -83,6 +83,8 @@ class Launch(ctypes.Structure):
         ("entry", c_void_p), ("initial_sgprs", c_void_p), ("initial_v0", c_void_p), ("initial_exec", c_void_p),
         ("group_x_at", c_uint64), ("group_y_at", c_uint64), ("group_z_at", c_uint64),
         ("lds_bytes", c_uint64),  # of a workgroup: static and dynamic
+        # Of a wave's memory, `vgpr_bytes`: what decides how it goes on. Then what a wave's shadow begins as, if any.
+        ("state_bytes", c_uint64), ("shadow_at", c_uint64), ("shadow", c_void_p), ("shadow_bytes", c_uint64),
     ]
 
 
@@ -107,6 +109,9 @@ class Worker(ctypes.Structure):
         # Of vector registers there is a hash only where all else has come back, else 0.
         ("held", c_uint64), ("held_vectors", c_uint64), ("held_changes", c_uint64), ("age", c_uint64),
         ("oldest", c_uint64), ("hash", c_uint64), ("vectors", c_uint64),
+        # For probes: the notes of instructions, this worker's tallies, the shadow of the workgroup, and its findings.
+        ("notes", c_void_p), ("tallies", c_void_p), ("tally_bytes", c_uint64), ("group_shadow", c_void_p),
+        ("find", c_void_p), ("findings", c_void_p), ("found", c_uint64), ("lost", c_uint64), ("find_at", c_uint64),
     ]
 
 
