@@ -217,8 +217,8 @@ def test_passes_are_those_of_llvm(chip: str) -> None:
     pressure = re.findall(r"^[ \d.-]*?(\d+\.\d+)[ -]*(v_s?mf\w+.*)$", found.partition("Resource pressure by")[2], re.M)
     assert len(pressure) == len(texts) > 40
     for text, (passes, _) in zip(texts, pressure, strict=True):
-        # An 8-bit format halves the rate, which llvm-mca does not see: AMD's peaks on MI355X are 5033 TFLOP/s of fp8 and
-        # 10066 of fp6 and fp4.
+        # An 8-bit format halves the rate, which llvm-mca does not see: AMD's peaks on MI355X are 5033 TFLOP/s of fp8,
+        # and 10066 of fp6 and fp4.
         halved = "f8f6f4" in text and bool(re.search("(cbsz|blgp):[01]", text))
         assert effects_of(text, chip).passes == float(passes) * (1 + halved), text
 
