@@ -26,6 +26,7 @@ _LAZY = {
     "layout": "flylab.layout",
     "use": "flylab.runtime.device:use",
     "viz": "flylab.viz",
+    "watch": "flylab.runtime.watching:watch",
 }
 
 

@@ -13,6 +13,7 @@ user's source (when there is one) and one way to mend it, and prints as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from flylab.places import SourceLine, of_traceback
 
@@ -82,6 +83,8 @@ class DeviceError(FlylabError):
 
     workgroup: int | None = None
     """The number of the workgroup that went wrong; those of lower numbers ran to their end, or waited for it."""
+    findings: tuple[Any, ...] = ()
+    """What checks had found before (`flylab.emulator.probes.findings.Finding`)."""
 
 
 class UnknownInstruction(DeviceError):
@@ -94,6 +97,15 @@ class OutOfBounds(DeviceError):
 
 class DebugError(FlylabError):
     """What was asked of the debugger, and it cannot do: a register, line, wave or time that is not there."""
+
+
+class CheckError(DeviceError):
+    """What the software device's checks found in a launch that ran to its end; `findings` has all of it."""
+
+    def __init__(self, message: str, *, where: SourceLine | None = None, hint: str | None = None,
+                 findings: tuple[Any, ...] = ()):
+        super().__init__(message, where=where, hint=hint)
+        self.findings = findings
 
 
 class CheckFailed(DeviceError, AssertionError):

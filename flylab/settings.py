@@ -42,6 +42,7 @@ DUMP_IR = Setting("DUMP_IR", "0", "write the IR after each step, and the ISA, of
 DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", "the folder for FLYLAB_DUMP_IR")
 OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", "optimisation level of LLVM, 0 to 3")
 PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), "bytes of the buffer for what one launch of a kernel prints")
+CHECK = Setting("CHECK", "auto", "what launches on the software device are checked for: auto (small ones), all, none")
 DEVICE = Setting("DEVICE", "", "the device: hip, hip:1, emulated, emulated:gfx950")
 
 

@@ -21,6 +21,9 @@ from flylab.emulator.handlers import jit
 from flylab.emulator.instructions.control import past_end
 from flylab.emulator.linking import END_OF_FUNCTION, Image
 from flylab.emulator.numbers.float_mode import initial_mode
+from flylab.emulator.probes.findings import find_text
+from flylab.emulator.probes.probe import Probes, attach
+from flylab.emulator.watch import AUTO, UNWATCHED, Watch, watched
 from flylab.errors import ArgumentError, Check, DeviceError
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ class Loaded:
     registers: Registers
     mode: int
     checks: Sequence[Check] = ()
+    probes: Probes | None = None
 
 
 @cache
@@ -71,7 +75,7 @@ class Program:
         self.isa = isa
         self.checks = checks or {}
         """Of each kernel, the checks that its traps stand for, by their numbers."""
-        self._loaded: dict[str, Loaded] = {}
+        self._loaded: dict[tuple[str, Watch], Loaded] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.isa, self.checks)
@@ -94,23 +98,28 @@ class Program:
         """
         return cls(Isa.parse(text, chip))
 
-    def load(self, name: str) -> Loaded:
-        """Decodes a kernel and makes its handlers, once.
+    def load(self, name: str, watch: Watch = UNWATCHED) -> Loaded:
+        """Decodes a kernel and makes its handlers, with probes for what is watched, once.
 
         Raises `UnknownInstruction` for the first instruction that the device cannot execute.
         """
-        if name not in self._loaded:
+        if (name, watch) not in self._loaded:
             code = self._image.code(self._kernel(name))
             rows, others = device_tables()
             coded = decode(code, rows, others | {END_OF_FUNCTION: past_end})
-            handlers = jit.addresses({c.key: c.write for c in coded})
-            records = b"".join(c.record(handlers[c.key]) for c in coded)
-            self._loaded[name] = Loaded(code.kernel, records + code.table, Registers(code.kernel),
-                                        initial_mode(code.kernel), self.checks.get(name, ()))
-        return self._loaded[name]
+            addresses = jit.addresses({c.key: c.write for c in coded})
+            entries, registers, probes = [addresses[c.key] for c in coded], Registers(code.kernel), None
+            if watch.instruments:
+                probes = attach(code, coded, entries, registers, watch.instruments)
+                entries = probes.entries
+            records = b"".join(c.record(entry) for c, entry in zip(coded, entries, strict=True))
+            self._loaded[name, watch] = Loaded(code.kernel, records + code.table, registers, initial_mode(code.kernel),
+                                               self.checks.get(name, ()), probes)
+        return self._loaded[name, watch]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-               kernel: str | None = None, shared: int = 0) -> Report:
+               kernel: str | None = None, shared: int = 0, check: Any = AUTO, counters: bool = False,
+               log: int | bool = False) -> Report:
         """Runs a kernel on numpy arrays, CPU tensors and numbers, which are changed in place.
 
         >>> import numpy
@@ -138,24 +147,29 @@ class Program:
         Without metadata they lie one after the other, and each must have a size of its own. A pointer to LDS takes a
         number of bytes; one alone may be left out, and has those of `shared`.
         `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
+        `check` is what is checked on the way: "auto" (all for small launches), "all", None, or names of checks;
+        `counters` and `log` ask for `report.counters` and `report.log`.
         Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.
         """
         chosen = self._kernel(kernel)
         segment, buffers, shared = pack(chosen, args, shared)
-        return self.launch_packed(chosen.name, grid, block, segment, buffers, shared)
+        return self.launch_packed(chosen.name, grid, block, segment, buffers, shared, check=check, counters=counters,
+                                  log=log)
 
     def launch_packed(self, kernel: str, grid: int | Sequence[int], block: int | Sequence[int], kernarg: bytes,
-                      buffers: Sequence[Buffer], shared: int = 0, own: Sequence[Buffer] = ()) -> Report:
+                      buffers: Sequence[Buffer], shared: int = 0, own: Sequence[Buffer] = (), *, check: Any = AUTO,
+                      counters: bool = False, log: int | bool = False) -> Report:
         """Runs a kernel on arguments that are packed already; `buffers` are all the user's memory it may touch.
 
         `own` is memory that the user did not pass, which errors name only where an access is next to it. The
         kernel-argument segment may leave out the hidden arguments, which are filled here.
         """
-        return finished(self.prepare(kernel, Geometry.of(self._kernel(kernel), grid, block, shared), kernarg, buffers,
-                                     own))
+        geometry = Geometry.of(self._kernel(kernel), grid, block, shared)
+        watch = watched(check, counters, log, geometry.threads * geometry.workgroups)
+        return finished(self.prepare(kernel, geometry, kernarg, buffers, own, watch))
 
     def prepare(self, kernel: str, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-                own: Sequence[Buffer] = (), threads: int = 0) -> Run:
+                own: Sequence[Buffer] = (), watch: Watch = UNWATCHED, threads: int = 0) -> Run:
         """A launch of packed arguments that has not begun, with so many threads, or as many as there are."""
         chosen = self._kernel(kernel)
         explicit = max((a.offset + a.size for a in chosen.args if not a.hidden), default=0)
@@ -163,18 +177,21 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return Run(self.load(kernel), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads)
+        return Run(self.load(kernel, watch), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads)
 
     def debug(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
-              kernel: str | None = None, shared: int = 0, at_block: int | Sequence[int] = 0, room: int = 32 << 20) -> Debugger:
+              kernel: str | None = None, shared: int = 0, at_block: int | Sequence[int] = 0, check: Any = AUTO,
+              room: int = 32 << 20) -> Debugger:
         """A debugger at the start of a workgroup of a launch, whose arguments are those of `launch`.
 
         `at_block` is the workgroup, its number or (x, y, z); those before it run first. The arrays are copied, and stay
-        as they are. `room` is what snapshots may take, in bytes, beside the first. Raises what `launch` raises, also where a workgroup before goes wrong.
+        as they are. `room` is what snapshots may take, in bytes, beside the first. Raises what `launch` raises, also
+        where a workgroup before goes wrong, and `DebugError` for a workgroup that is not there.
         """
         from flylab.emulator.debugger.begin import debug
 
-        return debug(self, self._kernel(kernel), grid, block, args, shared, at_block, room)
+        chosen = self._kernel(kernel)
+        return debug(self, chosen, grid, block, args, shared, at_block, check, room)
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels
@@ -193,4 +210,5 @@ class Program:
 @cache
 def core_addresses() -> dict[str, int]:
     """The native core: the worker's loop, the next workgroup, and the search of buffers."""
-    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": core.check_text})
+    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": core.check_text,
+                          "core find": find_text})

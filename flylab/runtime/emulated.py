@@ -7,6 +7,7 @@ from typing import Any
 from flylab.runtime.arguments import Memory
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.printing import PrintBuffer
+from flylab.runtime.watching import asked
 
 
 def launch(
@@ -27,4 +28,6 @@ def launch(
 
     buffers = [Buffer(m.name, m.start, m.nbytes, writable=m.writable) for m in memories]
     own = [Buffer("what is printed", printed.address, printed.nbytes)] if printed else []
-    return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own)
+    wanted = asked()
+    return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own, check=wanted.check,
+                                          counters=wanted.counters, log=wanted.log)

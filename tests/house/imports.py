@@ -13,7 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # "" is flylab itself, for its version.
-BASE = frozenset({"background", "locks", "places", "errors", "targets", "dtypes", "mfma", "settings", ""})
+BASE = frozenset({"background", "locks", "places", "errors", "targets", "dtypes", "mfma", "lds_banks", "settings",
+                  ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
@@ -27,6 +28,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),
     "mfma": frozenset({"errors", "targets"}),
+    "lds_banks": frozenset({"errors", "targets"}),
     "settings": frozenset({"errors"}),
     "layout": frozenset({"errors", "places"}),
     "atoms": BASE | {"layout"},

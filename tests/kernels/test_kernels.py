@@ -33,6 +33,14 @@ def test_vector_add(dtype, vec):
     np.testing.assert_array_equal(c, reference(a, b))
 
 
+def test_vector_add_of_several_pieces():
+    for vec, repeat in ((4, 4), (1, 3), (2, 2)):
+        a, b = numbers(2 * 256 * vec * repeat, np.float32), numbers(2 * 256 * vec * repeat, np.float32, 1)
+        c = np.zeros_like(a)
+        vector_add(a, b, c, vec, repeat)
+        np.testing.assert_array_equal(c, reference(a, b))
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int32, np.float64])
 def test_vector_copy_moves_every_width(dtype):
     for vec in (1, 2, 4):

@@ -11,6 +11,7 @@ from flylab.emulator.debugger.copies import Copied, copied, is_array
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.emulator.debugger.session import Session
 from flylab.emulator.execution.run import Dims, Geometry, finished
+from flylab.emulator.watch import UNWATCHED, watched
 from flylab.errors import ArgumentError, DebugError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def debug(program: Program, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int],
           args: Sequence[Any], shared: int, at_block: int | Sequence[int],
-          room: int) -> Debugger:
+          check: Any, room: int) -> Debugger:
     """What `Program.debug` does."""
     if not isinstance(args, list | tuple):
         raise ArgumentError(f"the arguments are a {type(args).__name__}, and a list of them is needed",
@@ -29,22 +30,24 @@ def debug(program: Program, kernel: IsaKernel, grid: int | Sequence[int], block:
     left = iter(arrays.values())
     segment, buffers, shared = pack(kernel, [next(left) if is_array(value) else value for value in args], shared)
     named = {buffer.name: one for buffer, one in zip(buffers, arrays.values(), strict=True)}
-    return begin(program, kernel.name, Geometry.of(kernel, grid, block, shared), segment, buffers, named, at_block, room)
+    geometry = Geometry.of(kernel, grid, block, shared)
+    return begin(program, kernel.name, geometry, segment, buffers, named, at_block, check, room)
 
 
 def begin(program: Program, kernel: str, geometry: Geometry, segment: bytes, buffers: Sequence[Buffer],
-          arrays: Mapping[str, Copied], at_block: int | Sequence[int], room: int,
-          own: Sequence[Buffer] = (),
+          arrays: Mapping[str, Copied], at_block: int | Sequence[int],
+          check: Any, room: int, own: Sequence[Buffer] = (),
           printed: Callable[[], str] | None = None) -> Debugger:
     """A debugger of a launch with packed arguments, whose memory is the session's own."""
     group = _group(at_block, geometry.grid)
+    watch = watched(check, False, False, geometry.threads * geometry.workgroups)
     if any(section.writable and section.size for section in program.isa.sections.values()):
         program = type(program)(program.isa, program.checks)  # its data is not that of other launches
     if group:
-        before = program.prepare(kernel, geometry, segment, buffers, own, threads=1)
+        before = program.prepare(kernel, geometry, segment, buffers, own, UNWATCHED, 1)
         before.launch.total = group
         finished(before)
-    run = program.prepare(kernel, geometry, segment, buffers, own, threads=1)
+    run = program.prepare(kernel, geometry, segment, buffers, own, watch, 1)
     writable = [b for b in (*run.given, *run.own) if b.writable and b.nbytes > 0]
     return Debugger(Session(run, group, writable, room), arrays, printed)
 

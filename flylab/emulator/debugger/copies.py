@@ -80,7 +80,7 @@ class Copied:
 
 def is_array(value: Any) -> bool:
     """True for what is passed as memory: numpy arrays, CPU tensors and their kin, but no scalar of numpy's."""
-    if isinstance(value, type) or isinstance(value, np.generic):
+    if isinstance(value, type | np.generic):
         return False
     return hasattr(value, "__array_interface__") or hasattr(value, "data_ptr")
 
@@ -111,6 +111,7 @@ def _form(value: Any) -> tuple[np.dtype[Any], tuple[int, ...], tuple[int, ...]]:
 def _format(name: str, size: int) -> np.dtype[Any]:
     """Numpy's format of a format of torch; bytes where there is none."""
     try:
-        return np.dtype(of_numpy(name).to_numpy())
+        found: np.dtype[Any] = of_numpy(name).to_numpy()
+        return found
     except FlylabError:
         return np.dtype(f"V{size}")

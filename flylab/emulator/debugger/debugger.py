@@ -22,7 +22,8 @@ from flylab.emulator.debugger.show import described
 from flylab.emulator.debugger.stepping import ALWAYS, WHERE_ACTIVE
 from flylab.emulator.execution.faults import coordinates
 from flylab.emulator.execution.run import Dims
-from flylab.emulator.state import EXEC, M0, NUMBERED_SGPRS, SCC, SGPR_COUNT, VCC, WAVE_SIZE
+from flylab.emulator.probes.findings import Finding
+from flylab.emulator.state import M0, NUMBERED_SGPRS, SCC, SGPR_COUNT, WAVE_SIZE
 from flylab.errors import DebugError, DeviceError
 from flylab.places import SourceLine
 
@@ -276,11 +277,11 @@ class Debugger:
 
     def vgpr(self, n: int, dtype: Any = np.uint32) -> Array:
         """A vector register in its 64 lanes, as uint32 or seen as another format: float32, float16 (two a lane)."""
-        return self._vectors()[self._names.checked("v", n)].view(dtype)
+        return np.asarray(self._vectors()[self._names.checked("v", n)].view(dtype))
 
     def agpr(self, n: int, dtype: Any = np.uint32) -> Array:
         """An accumulator register in its 64 lanes, as `vgpr`."""
-        return self._vectors()[self._names.checked("a", n)].view(dtype)
+        return np.asarray(self._vectors()[self._names.checked("a", n)].view(dtype))
 
     def register(self, name: str) -> Any:
         """A register by its name: `v3`, `v[2:3]` and `a0` as arrays of lanes, `s4`, `s[4:5]`, `vcc` as numbers."""
@@ -341,12 +342,17 @@ class Debugger:
         """What the launch has printed till now (`fx.printf`)."""
         return self._printed() if self._printed else ""
 
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the checks have found till now."""
+        return self._session.run.findings().listed
+
     def state(self) -> State:
         """All of the above at once: the wave's registers, LDS and arrays."""
         return State(self.time, self._session.worker.changes, self._vectors(), self._scalars(), self.lds, self.result())
 
     def changes(self, since: int | None = None) -> Changes:
-        """What the wave's last instruction changed, or what changed since a time: registers, LDS, elements of arrays."""
+        """What the wave's last instruction changed, or what changed since a time, as far as the wave sees it."""
         if since is None and not self.steps:
             return Changes()
         if since is not None and not 0 <= whole("the time", since) <= self.time:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from flylab.emulator.debugger.schedule import Turn
 from flylab.emulator.debugger.snapshots import DEFAULT_ROOM, History, Region, Snapshot
 from flylab.emulator.debugger.stepping import Stepper, native
-from flylab.emulator.execution.faults import fault_error
 from flylab.emulator.execution.residents import Context
+from flylab.emulator.execution.run import error_of
 from flylab.emulator.state import (
     DONE,
     FAULT,
@@ -104,10 +104,8 @@ class Session:
 
     def _regions(self) -> list[Region]:
         """The memory of the workgroup itself: registers, waves, LDS, and what watches them."""
-        vgprs, sgprs, waves, lds, *shadow = self.context.sizes
-        own = [Region(memory.address, size) for memory, size in zip(self.context.memory, self.context.sizes, strict=True)]
-        own[3] = Region(self.worker.lds, lds, True)
-        return own
+        return [Region(memory.address, size, counted=memory.address == self.worker.lds)
+                for memory, size in zip(self.context.memory, self.context.sizes, strict=True)]
 
     def _begin_group(self) -> None:
         worker = self.worker
@@ -123,14 +121,15 @@ class Session:
 
     def _take(self) -> None:
         worker = self.worker
-        self.history.take(self.time, worker.changes, tuple(self.steps), (self.turn, worker.clamped))
+        rest = self.turn, worker.clamped, worker.found, worker.lost
+        self.history.take(self.time, worker.changes, tuple(self.steps), rest)
 
     def _restore(self, snapshot: Snapshot, trusted: bool = True) -> None:
         worker = self.worker
         self.history.restore(snapshot, worker.changes if trusted else None)
-        self.steps[:] = snapshot.steps
+        self.steps[:] = list(snapshot.steps)
         worker.count, worker.changes = snapshot.time, snapshot.changes
-        self.turn, worker.clamped = snapshot.rest
+        self.turn, worker.clamped, worker.found, worker.lost = snapshot.rest
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -236,12 +235,8 @@ class Session:
 
     def _fault(self) -> None:
         """Keeps the error, and goes back to before the instruction that made it."""
-        worker, run = self.worker, self.run
         time = self.time - 1
-        number = (worker.fault_record - worker.records) // RECORD_BYTES
-        error = fault_error(self.loaded.kernel, run.geometry, worker, number, run.given, run.own, self.loaded.checks)
-        error.workgroup = self.group
-        self.ending = Ending(time, error)
+        self.ending = Ending(time, error_of(self.run, self.worker))
         self._restore(self.history.before(time), trusted=False)
         self.forward(Goal(time))
 

@@ -41,7 +41,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state at a time: the pages of each region, the changes of memory counted till then, and what else there is."""
+    """The state at a time: the pages of each region, the changes of memory till then, and what else there is."""
 
     time: int
     changes: int

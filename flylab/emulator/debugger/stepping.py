@@ -11,7 +11,7 @@ from ctypes import c_uint64, c_void_p
 from functools import cache
 from typing import Any
 
-from flylab.emulator.execution.core import begin_wave, registers_of
+from flylab.emulator.execution.core import begin_group_shadow, begin_wave, registers_of
 from flylab.emulator.handlers import jit
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.handlers.record import HANDLER
@@ -58,7 +58,7 @@ def stop_text(name: str) -> str:
 def step_text(name: str) -> str:
     """Executes instructions of the worker's wave until a goal is reached or the wave leaves; how it left.
 
-    STOPPED where a goal is reached. A fault leaves the wave before its instruction, with its registers as they then are.
+    STOPPED where a goal is reached. A fault leaves the wave before its instruction, whose work may be half done.
     """
     b = Builder()
     number = b.field("%w", Worker, "wave")
@@ -95,9 +95,11 @@ def step_text(name: str) -> str:
 
 
 def begin_text(name: str) -> str:
-    """Gives a wave of the worker's workgroup what it begins with."""
+    """Gives a wave of the worker's workgroup what it begins with; the first one, the workgroup's shadow too."""
     b = Builder()
     launch, number = b.field("%w", Worker, "launch").name, Value(b, "%number", "i64")
+    with b.when(number.cmp("eq", 0)):
+        begin_group_shadow(b)
     begin_wave(b, launch, b.field("%w", Worker, "group"), number, *registers_of(b, launch, number))
     b.do("ret void")
     return b.function(name, "void @(ptr %w, i64 %number)")

@@ -46,6 +46,11 @@ class Registers:
         """The memory of a wave: the rows of its vector registers, then the private memory of its lanes."""
         return self.rows * ROW_BYTES + WAVE_SIZE * self.private_stride
 
+    @property
+    def shadow_at(self) -> int:
+        """Where behind a wave's first register its shadow lies; a multiple of 64."""
+        return self.wave_bytes
+
     def offset(self, operand: Operand, registers: int, *files: str, aligned: bool = True) -> int:
         """The byte offset in its file of a register without source modifiers.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.probes.shadow import MOST_WAVES, GroupShadow, GroupWave, WaveShadow
 from flylab.emulator.state import (
     BARRIER,
     DONE,
@@ -92,6 +93,7 @@ def _next_group(b: Builder, launch: str, finished: str) -> None:
     b.set_field("%w", Worker, "used", 0)
     b.set_field("%w", Worker, "group_count", b.field("%w", Worker, "count"))
     _fill_lds(b)
+    begin_group_shadow(b)
     _set_states(b, launch, None, READY)
 
 
@@ -183,7 +185,7 @@ def _hash_waves(b: Builder, launch: str, field: str, vectors: bool) -> None:
         with b.when(state.cmp("ne", DONE)):
             vgprs, sgprs = registers_of(b, launch, b.field(wave, Wave, "slot"))
             if vectors:
-                _hash_bytes(b, field, vgprs, b.field(launch, Launch, "vgpr_bytes"))
+                _hash_bytes(b, field, vgprs, b.field(launch, Launch, "state_bytes"))
             else:
                 _mix(b, field, b.let(f"ptrtoint ptr {b.field(wave, Wave, 'pc').name} to i64", "i64"))
                 _hash_bytes(b, field, sgprs, b.const(4 * SGPR_COUNT, "i64"))
@@ -228,6 +230,17 @@ def _fill_lds(b: Builder) -> None:
         for step in range(0, LDS_STEP, 64):
             b.store(b.const(LDS_FILL, "i32", 16), b.at(place, step), 64)
         b.set_field("%w", Worker, "cursor", at + LDS_STEP)
+
+
+def begin_group_shadow(b: Builder) -> None:
+    """A workgroup's shadow as it begins: in an epoch of its own, and no wave has been anywhere."""
+    shadow = b.field("%w", Worker, "group_shadow").name
+    with b.when(b.let(f"icmp ne ptr {shadow}, null", "i1")):
+        first = b.field(shadow, GroupShadow, "last") + 1
+        b.set_field(shadow, GroupShadow, "first", first)
+        b.set_field(shadow, GroupShadow, "last", first)
+        words = ctypes.sizeof(GroupWave) * MOST_WAVES // 4
+        b.store(b.const(0, "i32", words), b.at(shadow, GroupShadow.waves.offset), 8)
 
 
 def _set_states(b: Builder, launch: str, old: int | None, new: int) -> None:
@@ -279,6 +292,7 @@ def _run_wave(b: Builder, launch: str, group: Value, index: Value, wave: str, fi
 
 
 def registers_of(b: Builder, launch: str, slot: Value) -> tuple[str, str]:
+    """The pointers to the vector and the scalar registers in a slot of the worker's."""
     vgprs = b.at(b.field("%w", Worker, "vgprs").name, slot * b.field(launch, Launch, "vgpr_bytes"))
     return vgprs, b.at(b.field("%w", Worker, "sgprs").name, slot * (4 * SGPR_COUNT))
 
@@ -290,10 +304,25 @@ def begin_wave(b: Builder, launch: str, group: Value, index: Value, vgprs: str, 
     b.store(b.load(row, "i32", WAVE_SIZE), vgprs)
     mask = b.at(b.field(launch, Launch, "initial_exec").name, index * 8)
     b.store(b.load(mask, "i64"), b.at(sgprs, 4 * EXEC))
+    _begin_shadow(b, launch, vgprs, b.load(mask, "i64"))
     x_count, y_count = b.field(launch, Launch, "grid_x"), b.field(launch, Launch, "grid_y")
     rows = group.divide(x_count)
     for name, value in (("x", group.modulo(x_count)), ("y", rows.modulo(y_count)), ("z", rows.divide(y_count))):
         b.store(value.to("i32"), b.at(sgprs, b.field(launch, Launch, f"group_{name}_at")))
+
+
+def _begin_shadow(b: Builder, launch: str, vgprs: str, exec_: Value) -> None:
+    """A wave's shadow as it begins, where the launch has one: a copy of the launch's."""
+    size = b.field(launch, Launch, "shadow_bytes")
+    shadow = b.at(vgprs, b.field(launch, Launch, "shadow_at"))
+    with b.when(size.cmp("ne", 0)):
+        b.set_field("%w", Worker, "cursor", 0)
+        with b.forever() as (_, end):
+            at = b.field("%w", Worker, "cursor")
+            b.leave_when(at.cmp("uge", size), end)
+            b.store(b.load(b.at(b.field(launch, Launch, "shadow").name, at), "i64", 8, 64), b.at(shadow, at), 64)
+            b.set_field("%w", Worker, "cursor", at + 64)
+        b.set_field(shadow, WaveShadow, "initial_exec", exec_)
 
 
 def check_text(name: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
 from flylab.emulator.decoding.decode import source_line
-from flylab.emulator.execution.run import Dims, Geometry
 from flylab.emulator.memory.formats import names
 from flylab.emulator.state import (
     BAD_FORMAT,
@@ -27,6 +27,9 @@ from flylab.emulator.state import (
     Worker,
 )
 from flylab.errors import Check, DeviceError, OutOfBounds
+
+if TYPE_CHECKING:
+    from flylab.emulator.execution.run import Dims, Geometry
 
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
 # Bytes within which an access is next to a buffer, and from which it is far from it.

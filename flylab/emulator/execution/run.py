@@ -18,6 +18,9 @@ from flylab.emulator.arguments import Buffer, whole
 from flylab.emulator.execution.helpers import Task, start, submit
 from flylab.emulator.execution.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
 from flylab.emulator.execution.residents import Context, Residents, workgroups_per_unit
+from flylab.emulator.execution.standstill import interrupted_note, standstill_error
+from flylab.emulator.probes.findings import MOST_FINDINGS, Entry, Findings, Scene
+from flylab.emulator.probes.probe import Probes
 from flylab.emulator.state import (
     APERTURES,
     FAULT,
@@ -175,12 +178,18 @@ class Run:
         self.residents = Residents(self)
         total = geometry.workgroups
         self.threads = min(threads or worker_count(), total)
+        probes, registers = loaded.probes, loaded.registers
+        shadow = probes.shadow(loaded.kernel, registers) if probes else b""
+        self.shadow = Memory(len(shadow), shadow)
+        self.notes = Memory(len(probes.notes), probes.notes) if probes else None
         # However the workers' chunks run, none begins a workgroup that the chip would not hold yet.
         ahead = max(1, self.residents.most // self.threads - 1)
         self.launch = Launch(
             next=0, total=total, chunk=max(1, min(64, ahead, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
             ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
-            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=loaded.registers.wave_bytes,
+            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=registers.shadow_at + len(shadow),
+            state_bytes=registers.wave_bytes, shadow_at=registers.shadow_at, shadow=self.shadow.address,
+            shadow_bytes=len(shadow),
             initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
             entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
@@ -191,6 +200,7 @@ class Run:
             worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
             worker.check, worker.records = core["core check"], self.records.address
             worker.lds_bytes = self.launch.lds_bytes
+        self._watching = [self._watch(worker, probes, core["core find"]) for worker in self.workers if probes]
         self.contexts: list[Context | None] = [None] * self.threads
         self.busy = [False] * self.threads
         """Which workers are in native code."""
@@ -198,6 +208,21 @@ class Run:
         self._enter, self._take = _functions(core["core run"], core["core take"])
         self._error: BaseException | None = None
         self._over = threading.Lock()
+
+    def _watch(self, worker: Worker, probes: Probes, find: int) -> tuple[Memory, Memory]:
+        """Gives a worker what probes need; its tallies and its findings."""
+        tallies = Memory(probes.tally_bytes * len(self.loaded.kernel.instructions))
+        findings = Memory(MOST_FINDINGS * ctypes.sizeof(Entry))
+        assert self.notes is not None
+        worker.notes, worker.tallies, worker.tally_bytes = self.notes.address, tallies.address, probes.tally_bytes
+        worker.find, worker.findings = find, findings.address
+        return tallies, findings
+
+    def findings(self) -> Findings:
+        """What the checks found, so far."""
+        probes = self.loaded.probes
+        scene = Scene(self.loaded.kernel, self.geometry)
+        return Findings.of(self.workers if probes else (), scene, probes.kinds if probes else {})
 
     def enter(self, n: int) -> int:
         """Runs worker `n` in native code until it comes back; its status. A fault is kept as it was met."""
@@ -240,10 +265,12 @@ class Run:
                 self._work(0)
             for task in tasks:
                 task.finish()
-        except BaseException:
+        except BaseException as interruption:
             self.launch.stop = 1
             for task in tasks:
                 task.finish()
+            if note := interrupted_note(self):
+                interruption.add_note(note)
             raise
         finally:
             _running.discard(self)
@@ -314,24 +341,29 @@ def worker_count() -> int:
     return os.cpu_count() or 1
 
 
+def error_of(launch: Run, worker: Worker) -> DeviceError:
+    """The error for the fault that a worker met, with what the checks had found."""
+    from flylab.emulator.execution.faults import fault_error
+
+    number = (worker.fault_record - worker.records) // RECORD_BYTES
+    error = fault_error(launch.loaded.kernel, launch.geometry, worker, number, launch.given, launch.own,
+                        launch.loaded.checks)
+    error.workgroup, error.findings = worker.group, launch.findings().listed
+    return error
+
+
 def finished(launch: Run) -> Report:
     """Runs a launch to its end.
 
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
     launch.run()
-    loaded, geometry = launch.loaded, launch.geometry
+    loaded, geometry, found = launch.loaded, launch.geometry, launch.findings()
     if launch.faults:
-        from flylab.emulator.execution.faults import fault_error
-
-        worker = min(launch.faults, key=lambda w: w.group)
-        number = (worker.fault_record - worker.records) // RECORD_BYTES
-        error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
-        error.workgroup = worker.group
-        raise error
+        raise error_of(launch, min(launch.faults, key=lambda w: w.group))
     if launch.residents.still:
-        from flylab.emulator.execution.standstill import standstill_error
-
         raise standstill_error(launch)
+    if error_ := found.error():
+        raise error_
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers))

@@ -1,0 +1,95 @@
+"""What probes keep beside the state of a launch: structures in memory, and the one place of their offsets.
+
+A `WaveShadow` lies behind a wave's registers and private memory, with a `RowShadow` for each row of vector registers
+after it; it begins as a copy of a template. A `GroupShadow` goes with a workgroup's LDS, with two cells of 64 bits for
+each byte of LDS after it: who wrote it last, and who read it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_uint32, c_uint64
+
+from flylab.emulator.state import SGPR_COUNT, WAVE_SIZE
+
+# The operations of a wave that can be outstanding and are remembered: more than the counters of the chips count.
+RING = 64
+MOST_WAVES = 16
+ALL = (1 << 64) - 1
+
+
+class RowShadow(ctypes.Structure):
+    """Of a row of vector registers: the lanes that are defined, and what is still to fill it.
+
+    `vm` and `lgkm` are the number of the operation that will (0: none), `origin` the number + 1 of the instruction
+    that left lanes undefined (0: nobody wrote them).
+    """
+
+    _fields_ = [("valid", c_uint64), ("vm", c_uint32), ("lgkm", c_uint32), ("origin", c_uint32), ("vm_at", c_uint32),
+                ("lgkm_at", c_uint32), ("spare", c_uint32)]
+
+
+class WaveShadow(ctypes.Structure):
+    """Of a wave: its first EXEC, its operations in flight by counter, and what is known of its scalar registers.
+
+    Operations are numbered from 1 by counter. Up to number `vm_done` they have been waited for; `vm_flat`,
+    `lgkm_scalar` and `lgkm_flat` are the numbers of the last flat and scalar ones, which come back out of order. The
+    rings hold the instruction of operation n at n % RING.
+    """
+
+    _fields_ = [("initial_exec", c_uint64),
+                ("vm_issued", c_uint32), ("vm_done", c_uint32), ("lgkm_issued", c_uint32), ("lgkm_done", c_uint32),
+                ("vm_flat", c_uint32), ("lgkm_scalar", c_uint32), ("lgkm_flat", c_uint32), ("barriers", c_uint32),
+                ("vm_ring", c_uint32 * RING), ("lgkm_ring", c_uint32 * RING),
+                ("sgpr_valid", c_uint32 * SGPR_COUNT), ("sgpr_lgkm", c_uint32 * SGPR_COUNT),
+                ("sgpr_origin", c_uint32 * SGPR_COUNT)]
+
+
+class GroupWave(ctypes.Structure):
+    """Of a wave of a workgroup: barriers passed; the instruction + 1 of the last one, and of its end (0: none yet);
+    what it had waited for at its last barrier."""
+
+    _fields_ = [("barriers", c_uint32), ("barrier_at", c_uint32), ("ended_at", c_uint32), ("vm_done", c_uint32),
+                ("lgkm_done", c_uint32), ("spare", c_uint32 * 3)]
+
+
+class GroupShadow(ctypes.Structure):
+    """Of a workgroup: the epoch in which it began, the latest one, and its waves. Epochs rise for as long as it lives,
+    so that nothing needs clearing between workgroups."""
+
+    _fields_ = [("first", c_uint64), ("last", c_uint64), ("waves", GroupWave * MOST_WAVES)]
+
+
+CELL_BYTES = 16
+"""Bytes of the cells of a byte of LDS, those for writes before those for reads."""
+
+
+def _rounded(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+ROWS_AT = _rounded(ctypes.sizeof(WaveShadow))
+CELLS_AT = _rounded(ctypes.sizeof(GroupShadow))
+
+
+def wave_shadow_bytes(rows: int) -> int:
+    """Bytes of a wave's shadow, for so many rows of vector registers; a multiple of 64."""
+    return _rounded(ROWS_AT + rows * ctypes.sizeof(RowShadow))
+
+
+def group_shadow_bytes(lds_bytes: int) -> int:
+    """Bytes of a workgroup's shadow, for so many bytes of LDS."""
+    return CELLS_AT + CELL_BYTES * _rounded(lds_bytes)
+
+
+class Template:
+    """A wave's shadow as it begins, which checks prepare before a launch."""
+
+    def __init__(self, rows: int):
+        self.data = bytearray(wave_shadow_bytes(rows))
+        self.wave = WaveShadow.from_buffer(self.data)
+        self.rows = (RowShadow * rows).from_buffer(self.data, ROWS_AT)
+
+
+# Every lane of a wave.
+LANES = range(WAVE_SIZE)

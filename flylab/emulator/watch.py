@@ -1,0 +1,89 @@
+"""What a launch is watched for: which checks, the counters, the log of accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from flylab import settings
+from flylab.errors import DeviceError
+
+if TYPE_CHECKING:
+    from flylab.emulator.probes.probe import Instrument
+
+CHECKS: dict[str, str] = {}
+"""Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe."""
+AUTO, ALL, NONE = "auto", "all", "none"
+SMALL_LAUNCH = 1 << 16
+"""Threads up to which a launch is checked by itself."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a launch is watched for. `strict` makes errors of what is allowed and odd (`check="all"`).
+
+    `log` is how many accesses of memory are kept, 0 for none.
+    """
+
+    checks: tuple[str, ...] = ()
+    strict: bool = False
+    counters: bool = False
+    log: int = 0
+
+    @property
+    def instruments(self) -> tuple[Instrument, ...]:
+        """The instruments that put probes in front of instructions."""
+        return tuple(instrument(CHECKS[name]) for name in CHECKS if name in self.checks)
+
+
+UNWATCHED = Watch()
+
+
+@cache
+def instrument(module: str) -> Instrument:
+    """The instrument of a module."""
+    found: Instrument = import_module(f"flylab.emulator.{module}").INSTRUMENT
+    return found
+
+
+def watched(check: Any, counters: bool, log: int | bool, threads: int) -> Watch:
+    """What a launch of so many threads is watched for, from what its caller asks.
+
+    `check` is "auto" (all checks for a launch of at most `SMALL_LAUNCH` threads), "all" (for any, and strictly), None
+    or "none", or the names of checks. Raises `DeviceError` for anything else.
+    """
+    if check == AUTO:
+        check = _asked()
+    strict = check == ALL
+    if check is None or check == NONE or (check == AUTO and threads > SMALL_LAUNCH):
+        names: tuple[str, ...] = ()
+    elif check in (AUTO, ALL):
+        names = tuple(CHECKS)
+    elif isinstance(check, Collection) and not isinstance(check, str) and all(name in CHECKS for name in check):
+        names = tuple(name for name in CHECKS if name in check)
+    else:
+        raise DeviceError(f"check is {check!r}", hint=f'it is "auto", "all", None, or a tuple of {", ".join(CHECKS)}')
+    return Watch(names, strict, bool(counters), _entries(log))
+
+
+def _asked() -> str:
+    """What the environment says where the launch says nothing."""
+    text = settings.CHECK.text()
+    if text not in (AUTO, ALL, NONE):
+        raise DeviceError(f"FLYLAB_CHECK={text!r}", hint=f"use {AUTO}, {ALL} or {NONE}")
+    return text
+
+
+LOG_ENTRIES = 1 << 16
+"""Accesses that `log=True` keeps."""
+
+
+def _entries(log: int | bool) -> int:
+    if log is True:
+        return LOG_ENTRIES
+    if not isinstance(log, int) or log < 0:
+        raise DeviceError(f"log is {log!r}", hint="it is True, False, or how many accesses are kept")
+    return int(log)

@@ -1,0 +1,36 @@
+"""The rows of published results: each compiles at its published size, spills nothing, and its first groups run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks.published import figures, rows
+
+ROWS = rows()
+
+
+def name(row):
+    return f"{row.op} {row.shape} {row.variant}"
+
+
+def test_a_row_stands_once():
+    keys = [(row.op, row.shape, row.variant) for row in ROWS]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name)
+def test_the_published_launch_is_compiled_and_begun(row):
+    for kernel in row.compiled.isa.kernels.values():
+        assert (kernel.spills, kernel.scratch_bytes) == (0, 0)
+    for report, launch in zip(row.run(3), row.launches, strict=True):
+        assert report.workgroups >= min(3, row.grid) and report.workgroups % launch.extents[0] in (0, 3)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.chip == "gfx950"], ids=name)
+def test_published_rates_are_bytes_or_operations_over_the_time(row):
+    """The csv's rate times its time is the work that the row states."""
+    line = figures().get((row.op, row.shape, row.variant))
+    if line is None:
+        pytest.skip("a row of the other table, which has rates alone")
+    work = {"GB/s": row.bytes / 1e9, "TFLOP/s": row.operations / 1e12, "GFLOP/s": row.operations / 1e9}
+    assert float(line["value"]) * row.microseconds * 1e-6 == pytest.approx(work[line["metric"]], rel=3e-3)
