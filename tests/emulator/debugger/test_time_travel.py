@@ -125,7 +125,8 @@ def test_snapshots_keep_to_their_room() -> None:
     lines = "".join(f"  v_mad_u32_u24 v{n}, v{n}, v0, s8\n" for n in range(2, 250))
     body = f"  s_movk_i32 s8, 400\n.Lloop:\n{lines}  s_sub_u32 s8, s8, 1\n  s_cmp_lg_u32 s8, 0\n" \
            "  s_cbranch_scc1 .Lloop\n  s_endpgm"
-    debugger = program(body, "gfx942", next_free_vgpr=256, accum_offset=256).debug(grid=1, block=512, args=[numbers()], room=8 << 20)
+    made = program(body, "gfx942", next_free_vgpr=256, accum_offset=256)
+    debugger = made.debug(grid=1, block=512, args=[numbers()], room=8 << 20)
     debugger.goto(150_000)
     history = debugger._session.history
     first = sum(len(page) for page in {id(p): p for pages in history.snapshots[0].pages for p in pages}.values())
