@@ -150,9 +150,23 @@ def reductions() -> Iterator[Row]:
                 yield row("reduce", shape, published, launcher, partial(arguments, size, variant), size, 4 * size)
 
 
+SGEMV = {"v0_wave_per_row": "wave", "v1_wave_per_row_vec4": "wave_vec4", "v2_subwave_per_row": "lanes",
+         "v3_block_per_row": "block"}
+
+
+def matrix_times_vector() -> Iterator[Row]:
+    from flylab.kernels.gemv.sgemv import sgemv
+
+    for op, shape, variant in figures():
+        if op == "sgemv":
+            m, n = (int(part.split("=")[1]) for part in shape.split(","))
+            arguments = partial(lambda m, n, name: (*zeros((m, n), (n,), (m,)), name), m, n, SGEMV[variant])
+            yield row(op, shape, variant, sgemv, arguments, 2 * m * n, 4 * (m * n + m + n))
+
+
 def rows() -> list[Row]:
     """Every row that kernels/ covers."""
-    return [*elementwise(), *reductions()]
+    return [*elementwise(), *reductions(), *matrix_times_vector()]
 
 
 if __name__ == "__main__":
