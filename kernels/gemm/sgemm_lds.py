@@ -1,7 +1,7 @@
 """C = A @ B in Float32 with tiles in LDS: each element loaded from memory serves 16 threads.
 
-The 256 threads of a block load a 16 x 16 tile of A and one of B, an element each, and then each takes a row and a column
-of these. Memory is read a sixteenth as often; now LDS is read twice for each multiply, which is what limits it.
+The 256 threads of a block load a 16 x 16 tile of A and one of B, an element each, and then each takes a row and a
+column of these. Memory is read a sixteenth as often; now LDS is read twice for each multiply, which is what limits it.
 """
 
 from flylab.kernels.common.tiles import matrix_product
