@@ -17,6 +17,8 @@ from flylab.codegen.assembly.kind_of_text import check_is_assembly
 from flylab.codegen.assembly.listing import Function
 from flylab.codegen.assembly.listing import Instruction as Instruction
 from flylab.codegen.assembly.metadata import Entry, read_metadata
+from flylab.codegen.assembly.occupancy import Needs, best
+from flylab.codegen.assembly.occupancy import Occupancy as Occupancy
 from flylab.codegen.assembly.predefined import register_ends
 from flylab.codegen.assembly.reader import Reader
 from flylab.codegen.assembly.sections import Section
@@ -55,18 +57,6 @@ class KernelArg:
 
 
 @dataclass(frozen=True)
-class Occupancy:
-    """Waves per SIMD that the registers and LDS of a kernel allow, and which of them is the limit."""
-
-    waves_per_simd: int
-    limiter: str
-    limits: dict[str, int]
-
-    def __str__(self) -> str:
-        return f"{self.waves_per_simd} waves per SIMD, limited by {self.limiter}"
-
-
-@dataclass(frozen=True)
 class IsaKernel:
     """One kernel: its instructions, arguments and resources. `labels` maps a label to the index of an instruction."""
 
@@ -98,23 +88,15 @@ class IsaKernel:
         """Registers a lane of the unified file: VGPRs rounded up to 4, then AccVGPRs."""
         return -(-self.vgprs // 4) * 4 + self.agprs if self.agprs else self.vgprs
 
+    def needs(self, threads: int, lds_bytes: int | None = None) -> Needs:
+        """What a workgroup of so many threads takes; `lds_bytes` in all, where a launch adds to its own."""
+        return Needs(self.target, self.vector_registers, self.sgprs,
+                     self.lds_bytes if lds_bytes is None else lds_bytes, threads)
+
     @cached_property
     def occupancy(self) -> Occupancy:
-        """Waves per SIMD at the kernel's largest workgroup.
-
-        Source: the unified register file and allocation granules of CDNA3 and CDNA4 (ISA documents, LLVM 22);
-        more than 100 scalar registers allow 7 waves, 800 being shared in sixteens.
-        """
-        chip = self.target
-        registers = max(-(-self.vector_registers // chip.vgpr_granule) * chip.vgpr_granule, chip.vgpr_granule)
-        limits = {"waves": chip.waves_per_simd, "vector registers": chip.vgprs_per_lane // registers,
-                  "scalar registers": 7 if self.sgprs > 100 else chip.waves_per_simd}
-        if self.lds_bytes:
-            workgroups = chip.lds_bytes // (-(-self.lds_bytes // chip.lds_granule) * chip.lds_granule)
-            waves = workgroups * -(-self.max_workgroup // chip.wave_size)
-            limits["LDS"] = -(-waves // chip.simds_per_cu)
-        limiter = min(limits, key=lambda name: limits[name])
-        return Occupancy(limits[limiter], limiter, limits)
+        """Waves per SIMD at the best workgroup size that it is compiled for."""
+        return best(self.needs(self.max_workgroup))
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,6 @@ from flylab.emulator.state import FAULT, LDS_SPARE, LDS_STEP, SGPR_COUNT, SUSPEN
 if TYPE_CHECKING:
     from flylab.emulator.execution.run import Geometry, Run
 
-# Barriers of a compute unit, of which a workgroup of several waves takes one. Source: LLVM 22's AMDGPU target.
-BARRIERS = 16
 # Memory for workgroups that are suspended; only scratch memory can make that of a whole chip larger.
 MOST_RESIDENT_BYTES = 1 << 30
 # Turns in all of the workgroups below one that failed, which may spin for ever for its sake.
@@ -34,18 +32,8 @@ POLL_SECONDS = 0.01
 
 
 def workgroups_per_unit(kernel: IsaKernel, waves: int, lds_bytes: int) -> int:
-    """How many workgroups a compute unit holds at once, of so many waves and bytes of LDS; 0 where none fits.
-
-    Source: register files and LDS as in `IsaKernel.occupancy`, barriers as in LLVM 22's AMDGPU target.
-    """
-    chip, limits = kernel.target, kernel.occupancy.limits
-    slots = chip.simds_per_cu * min(limits[name] for name in limits if name != "LDS")
-    found = slots // waves
-    if waves > 1:
-        found = min(found, BARRIERS)
-    if lds_bytes:
-        found = min(found, chip.lds_bytes // (-(-lds_bytes // chip.lds_granule) * chip.lds_granule))
-    return found
+    """How many workgroups a compute unit holds at once, of so many waves and bytes of LDS; 0 where none fits."""
+    return min(kernel.needs(waves * kernel.target.wave_size, lds_bytes).workgroups().values())
 
 
 def resident_workgroups(kernel: IsaKernel, geometry: Geometry) -> int:
