@@ -42,13 +42,13 @@ def write(rule: Phases, name: str) -> str:
             at = b.load(b.at(distances, lane.shl(2)), "i32") + first
             count = ((at & WORD - 1) + size + (WORD - 1)).shr(2)
             with b.set_bits(count.to("i64").like(1).shl(count.to("i64")) - 1) as (number, _):
-                _put(b, (at.shr(2) + number.to("i32")), rule.banks, most, lengths, words)
+                _put(b, at.sar(2) + number.to("i32"), rule.banks, most, lengths, words)
         fullest = b.call(f"llvm.vector.reduce.umax.v{rule.banks}i8", "i8", 0, b.load(lengths, "i8", rule.banks, 64))
         phase.values = [phase.values[0] + served.cmp("ne", 0).to("i64"), phase.values[1] + fullest.to("i64")]
     accesses = Value(b, "%accesses", "i32").to("i64")
-    for number, value in ((ACCESSES, lanes.cmp("ne", 0).to("i64")), (PHASES, phase.values[0]),
-                          (CYCLES, phase.values[1])):
-        b.store(value * accesses, gain_at(b, "%tally", "lds", number), 8)
+    for gain, value in ((ACCESSES, lanes.cmp("ne", 0).to("i64")), (PHASES, phase.values[0]),
+                        (CYCLES, phase.values[1])):
+        b.store(value * accesses, gain_at(b, "%tally", "lds", gain), 8)
     b.do("ret void")
     return b.function(name, SIGNATURE)
 

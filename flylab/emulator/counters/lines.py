@@ -48,8 +48,8 @@ class _Lines:
         b = self.b
         for at in range(0, 1 << HASH_BITS, WAVE_SIZE):
             b.store(b.const(NO_LINE, "i64", WAVE_SIZE), b.at(self.table, 8 * at), 64)
-        for number in (ACCESSES, LINES, LEAST):
-            b.store(b.const(0, "i64"), gain_at(b, "%tally", "memory", number), 8)
+        for gain in (ACCESSES, LINES, LEAST):
+            b.store(b.const(0, "i64"), gain_at(b, "%tally", "memory", gain), 8)
         lanes, size, end = (Value(b, f"%{n}", "i64") for n in ("lanes", "size", "end"))
         with b.repeat(WAVE_SIZE // QUAD) as group:
             first = group.index * QUAD
@@ -145,9 +145,7 @@ def _count_buffer(frame: Frame, work: VectorAccess, place: BufferPlace, addresse
     """Counts an access through a descriptor: a lane is served in so far as the descriptor lets its pieces through."""
     b, d, exec_ = frame.b, place.descriptor, frame.exec
     size = exec_.like(place.size)
-    whole = place.inside(size) | b.const(0, "i64")
-    odd = d.swizzled | d.add_lane
-    whole = exec_ & d.add_lane.select(whole.like(-1), whole)
+    whole = exec_ & d.add_lane.select(-1, place.inside(size))  # with ADD_TID_ENABLE nothing is out of range
     piece = size if work.pieces == 1 else size.like(work.access.bytes // work.pieces)
     begun = whole if work.pieces == 1 else exec_ & (place.inside(piece) | whole)
     ragged = begun.cmp("ne", whole)
@@ -158,5 +156,5 @@ def _count_buffer(frame: Frame, work: VectorAccess, place: BufferPlace, addresse
         for number in range(work.pieces):
             reached = exec_ & place.inside(piece * (number + 1))
             add(b, frame.tally, "bytes", reached.call("ctpop") * piece)
-    with b.when(~odd):
+    with b.when(~(d.swizzled | d.add_lane)):
         _count_lines(frame, place, begun, addresses, ragged, place.end())
