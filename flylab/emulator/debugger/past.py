@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from flylab.codegen.assembly.effects import Effects, effects
 from flylab.codegen.assembly.registers import register_name
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.debugger.names import Named
-from flylab.emulator.debugger.places import line_of
 from flylab.emulator.debugger.session import Goal, Session
 from flylab.emulator.debugger.stepping import ALWAYS, TRACE, WHERE_ACTIVE
 from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.places import SourceLine
+
+
+class Step(NamedTuple):
+    """The number of the instruction that a wave executed as its number `step`, counted from 0, and the time before."""
+
+    time: int
+    step: int
+    number: int
 
 
 @dataclass(frozen=True)
@@ -76,18 +84,13 @@ def last_visit(session: Session, wave: int, breaks: bytes, visit: int,
     return (0 if begins and found == visit else None), found
 
 
-def path(session: Session, wave: int, count: int) -> list[Moment]:
+def path(session: Session, wave: int, count: int) -> list[Step]:
     """A wave's last instructions before now, the latest last. The session is left at another time."""
-    now, kernel = session.steps[wave], session.loaded.kernel
+    now = session.steps[wave]
     first = max(now - min(count, TRACE), 0)
     session.go_to_step(wave, first)
     session.forward(Goal(wave=wave, steps=now))
-    found = []
-    for step in range(first, now):
-        number, time = session.traced(step)
-        instruction = kernel.instructions[number]
-        found.append(Moment(time, step, instruction, line_of(kernel, instruction)))
-    return found
+    return [Step(time, step, number) for step in range(first, now) for number, time in (session.traced(step),)]
 
 
 def writers(kernel: IsaKernel, register: Named) -> bytes:
@@ -105,17 +108,18 @@ def writers(kernel: IsaKernel, register: Named) -> bytes:
     return bytes(breaks)
 
 
-def outstanding(session: Session, wave: int) -> tuple[Outstanding, ...]:
-    """What a wave has issued and not waited for. The session is left at another time."""
-    now, kernel, count = session.steps[wave], session.loaded.kernel, 64
+def outstanding(session: Session, wave: int) -> list[tuple[str, tuple[str, ...], Step]]:
+    """What a wave has issued and not waited for: counter, registers to be filled, when. Leaves it at another time."""
+    now, kernel, count = session.steps[wave], session.loaded.kernel, 256
     while True:
-        moments = path(session, wave, count)
-        known = [(moment, effects(moment.instruction, kernel.target)) for moment in moments]
-        if len(moments) < count or count >= TRACE or _all_waited(effect for _, effect in known):
-            return tuple(_operation(counter, moment, effect, now)
-                         for counter, queue in _queues(known).items() for moment, effect in queue)
+        steps = path(session, wave, count)
+        known = [(step, effects(kernel.instructions[step.number], kernel.target)) for step in steps]
+        if len(steps) < count or count >= TRACE or _all_waited(effect for _, effect in known):
+            break
         session.go_to_step(wave, now)
         count *= 4
+    return [(counter, tuple(register_name(s.file, s.first, s.count) for s in effect.writes), step)
+            for counter, queue in _queues(known).items() for step, effect in queue]
 
 
 def _all_waited(found: Iterable[Effects]) -> bool:
@@ -124,27 +128,22 @@ def _all_waited(found: Iterable[Effects]) -> bool:
     return waited == {"vmcnt", "lgkmcnt"}
 
 
-def _queues(known: list[tuple[Moment, Effects]]) -> dict[str, list[tuple[Moment, Effects]]]:
+def _queues(known: list[tuple[Step, Effects]]) -> dict[str, list[tuple[Step, Effects]]]:
     """What is on its way by counter, after instructions in their order.
 
     A wait for so many left means the last ones where all come back in order; else only a wait for 0 says anything.
     Source: CDNA3 and CDNA4 ISA, S_WAITCNT.
     """
-    queues: dict[str, list[tuple[Moment, Effects]]] = {"vmcnt": [], "lgkmcnt": []}
-    for moment, effect in known:
+    queues: dict[str, list[tuple[Step, Effects]]] = {"vmcnt": [], "lgkmcnt": []}
+    for step, effect in known:
         for name, left in effect.waits.items():
             if left == 0:
                 queues[name] = []
             elif all(_in_order(operation) for _, operation in queues[name]):
                 queues[name] = queues[name][-left:]
         for name in effect.raises:
-            queues[name].append((moment, effect))
+            queues[name].append((step, effect))
     return queues
-
-
-def _operation(counter: str, moment: Moment, effect: Effects, now: int) -> Outstanding:
-    names = tuple(register_name(span.file, span.first, span.count) for span in effect.writes)
-    return Outstanding(counter, names, moment, now - moment.step - 1)
 
 
 def _in_order(effect: Effects) -> bool:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flylab.emulator.debugger.schedule import Turn
-from flylab.emulator.debugger.snapshots import DEFAULT_ROOM, History, Region, Snapshot
-from flylab.emulator.debugger.stepping import TRACE, Stepper, native
+from flylab.emulator.debugger.snapshots import DEFAULT_ROOM, History, Region, Snapshot, Writes
+from flylab.emulator.debugger.stepping import TRACE, Stepper, native, touches
 from flylab.emulator.execution.residents import Context
 from flylab.emulator.execution.run import error_of
 from flylab.emulator.state import (
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from flylab.emulator.arguments import Buffer
     from flylab.emulator.execution.run import Run
 
+# The counts of writes, in the order of `Session.writes`.
+LDS, MEMORY = 0, 1
 # Instructions between two looks at Python's signals, and those after which a command is given up.
 AT_ONCE, MOST = 1 << 20, 1 << 27
 
@@ -85,10 +87,12 @@ class Session:
         self.steps = (c_uint64 * self.waves).from_address(self._steps.address)
         """Instructions that each wave has executed."""
         self._trace, self._other = (c_uint64 * (2 * TRACE))(), (c_uint64 * (2 * TRACE))()
-        self._stepper = Stepper(handlers=ctypes.addressof(self._handlers), steps=self._steps.address)
+        self._touches = ctypes.create_string_buffer(touches(self.loaded.kernel), count)
+        self._stepper = Stepper(handlers=ctypes.addressof(self._handlers), steps=self._steps.address,
+                                touches=ctypes.addressof(self._touches))
         self.turn, self.ending = Turn(), None
         self._begin_group()
-        self.history = History([*self._regions(), *(Region(b.address, b.nbytes, True) for b in buffers)], room)
+        self.history = History([*self._regions(), *(Region(b.address, b.nbytes, MEMORY) for b in buffers)], room)
         self._take()
 
     ending: Ending | None
@@ -100,6 +104,11 @@ class Session:
         return count
 
     @property
+    def writes(self) -> Writes:
+        """How many instructions have run that may write LDS, and how many that may write memory."""
+        return self._stepper.lds_writes, self._stepper.memory_writes
+
+    @property
     def hits(self) -> int:
         """Visits that the last run forward counted."""
         count: int = self._stepper.hits
@@ -107,7 +116,7 @@ class Session:
 
     def _regions(self) -> list[Region]:
         """The memory of the workgroup itself: registers, waves, LDS, and what watches them."""
-        return [Region(memory.address, size, counted=memory.address == self.worker.lds)
+        return [Region(memory.address, size, LDS if memory.address == self.worker.lds else None)
                 for memory, size in zip(self.context.memory, self.context.sizes, strict=True)]
 
     def _begin_group(self) -> None:
@@ -125,13 +134,14 @@ class Session:
     def _take(self) -> None:
         worker = self.worker
         rest = self.turn, worker.clamped, worker.found, worker.lost
-        self.history.take(self.time, worker.changes, tuple(self.steps), rest)
+        self.history.take(self.time, self.writes, tuple(self.steps), rest)
 
     def _restore(self, snapshot: Snapshot, trusted: bool = True) -> None:
         worker = self.worker
-        self.history.restore(snapshot, worker.changes if trusted else None)
+        self.history.restore(snapshot, self.writes if trusted else None)
         self.steps[:] = list(snapshot.steps)
-        worker.count, worker.changes = snapshot.time, snapshot.changes
+        worker.count = snapshot.time
+        self._stepper.lds_writes, self._stepper.memory_writes = snapshot.writes
         self.turn, worker.clamped, worker.found, worker.lost = snapshot.rest
 
     @contextmanager

@@ -120,6 +120,20 @@ def test_a_wave_of_100_000_instructions(chip: str, monkeypatch: pytest.MonkeyPat
     assert history.nbytes < 4 << 20
 
 
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_write_is_counted(kernel: str, chip: str) -> None:
+    """What the handlers themselves count as changes of memory, one by one, is among the counted instructions."""
+    debugger = begun(kernel, chip)
+    session, changed = debugger._session, 0
+    for _ in range(min(length(kernel, chip), 1500)):
+        changes, writes = session.worker.changes, sum(session.writes)
+        debugger.goto(debugger.time + 1)
+        changed += session.worker.changes != changes
+        assert session.worker.changes == changes or sum(session.writes) > writes
+    assert changed
+
+
 def test_snapshots_keep_to_their_room() -> None:
     """A workgroup that writes other bytes all over its registers at every step."""
     lines = "".join(f"  v_mad_u32_u24 v{n}, v{n}, v0, s8\n" for n in range(2, 250))
