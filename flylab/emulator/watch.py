@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CHECKS: dict[str, str] = {}
 """Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe."""
-COUNTERS = "counters.instrument"
+COUNTERS, LOG = "counters.instrument", "counters.recorder"
 AUTO, ALL, NONE = "auto", "all", "none"
 SMALL_LAUNCH = 1 << 16
 """Threads up to which a launch is checked by itself."""
@@ -38,7 +38,7 @@ class Watch:
     def instruments(self) -> tuple[Instrument, ...]:
         """The instruments that put probes in front of instructions."""
         modules = [CHECKS[name] for name in CHECKS if name in self.checks]
-        return tuple(map(instrument, modules + [COUNTERS] * self.counters))
+        return tuple(map(instrument, modules + [COUNTERS] * self.counters + [LOG] * bool(self.log)))
 
 
 UNWATCHED = Watch()
