@@ -103,16 +103,18 @@ def random_accesses(seed: int, whole_groups: bool) -> Accesses:
     return Accesses(found % most * 8, active)
 
 
-def run(chip: str, text: str, accesses: Accesses, before: str = "s_nop 0", **watch: Any) -> Report:
-    """Counters of a kernel with copies of an instruction; `before` stands once before them.
+def run(chip: str, text: str, accesses: Accesses, **watch: Any) -> Report:
+    """The report, with counters, of a kernel with copies of an instruction.
 
     The copy's addresses are in v2, and with the address of a buffer of `DATA_BYTES` before them in v[4:5]. That address
     is in s[20:21], and a descriptor of the first `RECORDS` bytes in s[24:27]. M0 is the address of the first lane.
     """
     body = ["s_load_dwordx4 s[4:7], s[0:1], 0x0", "s_load_dwordx2 s[20:21], s[0:1], 0x10",
-            "v_lshlrev_b32_e32 v1, 2, v0", "s_waitcnt lgkmcnt(0)", f"s_mul_i32 s8, s2, {256 * COPIES}", "s_add_u32 s4, s4, s8",
-            "s_addc_u32 s5, s5, 0", f"s_mul_i32 s8, s2, {8 * COPIES}", "s_add_u32 s6, s6, s8", "s_addc_u32 s7, s7, 0", "s_mov_b32 s24, s20",
-            f"s_mov_b32 s25, s21\n  s_mov_b32 s26, {RECORDS}\n  s_mov_b32 s27, 0x27000", before]
+            "v_lshlrev_b32_e32 v1, 2, v0", "s_waitcnt lgkmcnt(0)"]
+    for low, size in ((4, 256), (6, 8)):
+        body += [f"s_mul_i32 s8, s2, {size * COPIES}", f"s_add_u32 s{low}, s{low}, s8",
+                 f"s_addc_u32 s{low + 1}, s{low + 1}, 0"]
+    body += ["s_mov_b32 s24, s20", "s_mov_b32 s25, s21", f"s_mov_b32 s26, {RECORDS}", "s_mov_b32 s27, 0x27000"]
     for n in range(COPIES):
         body += [f"s_load_dwordx2 s[10:11], s[6:7], {8 * n:#x}", f"global_load_dword v2, v1, s[4:5] offset:{256 * n}",
                  "s_waitcnt vmcnt(0) lgkmcnt(0)", "v_readfirstlane_b32 s12, v2", "s_mov_b32 m0, s12",
