@@ -151,7 +151,7 @@ class Run:
     """One launch: its native structures, its workers, and how they came back."""
 
     def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-                 own: Sequence[Buffer]):
+                 own: Sequence[Buffer], threads: int = 0):
         from flylab.emulator.program import core_addresses
 
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
@@ -177,7 +177,7 @@ class Run:
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
         total = geometry.workgroups
-        self.threads = min(worker_count(), total)
+        self.threads = min(threads or worker_count(), total)
         probes, registers = loaded.probes, loaded.registers
         shadow = probes.shadow(loaded.kernel, registers) if probes else b""
         self.shadow = Memory(len(shadow), shadow)
@@ -341,23 +341,26 @@ def worker_count() -> int:
     return os.cpu_count() or 1
 
 
-def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-        own: Sequence[Buffer] = ()) -> Report:
-    """Runs a loaded kernel.
+def error_of(launch: Run, worker: Worker) -> DeviceError:
+    """The error for the fault that a worker met, with what the checks had found."""
+    from flylab.emulator.execution.faults import fault_error
+
+    number = (worker.fault_record - worker.records) // RECORD_BYTES
+    error = fault_error(launch.loaded.kernel, launch.geometry, worker, number, launch.given, launch.own,
+                        launch.loaded.checks)
+    error.workgroup, error.findings = worker.group, launch.findings().listed
+    return error
+
+
+def finished(launch: Run) -> Report:
+    """Runs a launch to its end.
 
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
-    launch = Run(loaded, geometry, kernarg, buffers, own)
     launch.run()
-    found = launch.findings()
+    loaded, geometry, found = launch.loaded, launch.geometry, launch.findings()
     if launch.faults:
-        from flylab.emulator.execution.faults import fault_error
-
-        worker = min(launch.faults, key=lambda w: w.group)
-        number = (worker.fault_record - worker.records) // RECORD_BYTES
-        error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
-        error.workgroup, error.findings = worker.group, found.listed
-        raise error
+        raise error_of(launch, min(launch.faults, key=lambda w: w.group))
     if launch.residents.still:
         raise standstill_error(launch)
     if error_ := found.error():
