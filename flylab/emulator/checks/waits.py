@@ -53,7 +53,10 @@ class Waits:
         """Nothing is on its way when a wave begins."""
 
     def pieces(self, site: Site) -> Sequence[Piece]:
-        """Uses of registers that may be pending, then what the instruction issues or waits for."""
+        """Uses of registers that may be pending, then what the instruction issues or waits for.
+
+        What other checks put behind these pieces sees an operation's own numbers in `vm_issued` and `lgkm_issued`.
+        """
         found, counted = self._suspects(site.code)
         uses = found.by_instruction[site.instruction.index]
         pieces = [_use(site, register, overwrites) for register, overwrites in uses]
@@ -72,7 +75,7 @@ class Waits:
             every = [effects(i, kernel.target) for i in kernel.instructions]
             found = suspects([i.mnemonic for i in kernel.instructions], [i.operands for i in kernel.instructions],
                              kernel.labels, every)
-            counted = bool(found.registers) or any(e.space == "lds" or e.to_lds for e in every)
+            counted = bool(found.registers) or any(e.space in ("lds", "flat") or e.to_lds for e in every)
             self._known = code, found, counted
         return self._known[1:]
 
@@ -228,10 +231,10 @@ def _finding(counter: str, entry: Entry, scene: Scene) -> Finding:
     use = scene.instruction(entry.index)
     names = ", ".join(_named(effects(first, kernel.target), effects(use, kernel.target), bool(flags & OVERWRITES)))
     names = names or f"register {place}"
-    does = "overwritten" if flags & OVERWRITES else "used"
+    does = "is overwritten" if flags & OVERWRITES else "is used"
     wait = f"s_waitcnt {counter}({needed})"
     return scene.finding(
-        entry, "missing wait", f"{names} is {does} before the load that fills it has been waited for: "
+        entry, "missing wait", f"{names} {does} before the load that fills it has been waited for: "
         f"{scene.at(load)}", f"{wait} before it would do", (load,), registers=names, counter=counter, count=needed)
 
 
