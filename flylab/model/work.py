@@ -14,26 +14,25 @@ from typing import Any, Protocol
 from flylab.codegen.assembly.effects import Effects, effects
 from flylab.codegen.isa import IsaKernel
 from flylab.errors import FlylabError
-from flylab.model.path import Wait, waits_of
 from flylab.model.coalescing import LINE_BYTES
+from flylab.model.path import Wait, slots, waits_of
 from flylab.targets import Target, target
 
 
 class Counted(Protocol):
-    """What was counted of one instruction in a launch, of all its waves together."""
+    """What was counted in a launch: its workgroups, and by the name of a figure an entry for each instruction.
+
+    The figures are those of `flylab.emulator.counters`: executions, bytes, accesses, lines, lds_cycles.
+    """
 
     @property
-    def executions(self) -> int: ...
-    @property
-    def lanes(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def cache_accesses(self) -> int: ...
-    @property
-    def lines(self) -> int: ...
-    @property
-    def lds_cycles(self) -> int: ...
+    def workgroups(self) -> int:
+        """Workgroups that were run."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, figure: str) -> Sequence[int]: ...
 
 
 @dataclass(frozen=True)
@@ -80,30 +79,38 @@ class Work:
         return cls(**{**data, "waits": tuple(Wait(**wait) for wait in data["waits"])})
 
 
-def work(kernel: IsaKernel, counters: Sequence[Counted], block: int, groups: int, lds: int = 0) -> Work:
-    """The work of a launch of `groups` workgroups of `block` threads, with `lds` bytes of dynamic LDS, that was counted.
+def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0) -> Work:
+    """The work of a launch with `block` threads a workgroup and `lds` bytes of dynamic LDS that was counted.
 
-    `counters` has an entry for each instruction of the kernel. Raises `FlylabError` where it has not.
+    Raises `FlylabError` where the counters are not of this kernel.
     """
-    if len(counters) != len(kernel.instructions) or groups < 1:
-        raise FlylabError(f"{len(counters)} counters of {groups} workgroups for the {len(kernel.instructions)} "
-                          f"instructions of kernel '{kernel.name}'", hint="give those of a launch of this kernel")
-    what = [effects(instruction, kernel.target) for instruction in kernel.instructions]
-    totals: Counter[str] = Counter()
-    for instruction, effect, counted in zip(kernel.instructions, what, counters, strict=True):
-        totals[_kind(instruction.mnemonic, effect)] += counted.executions
-        totals["mfma_passes"] += effect.passes * counted.executions
-        totals["lds_cycles"] += counted.lds_cycles
-        totals["lines"] += counted.lines
-        totals["cache_accesses"] += counted.cache_accesses
-        if counted.lines:
-            totals["bytes"] += counted.bytes
-            totals["line_bytes"] += min(counted.lines * LINE_BYTES, counted.bytes)
+    instructions, groups = kernel.instructions, counters.workgroups
+    if len(counters) != len(instructions) or groups < 1:
+        raise FlylabError(f"{len(counters)} counters of {groups} workgroups for the {len(instructions)} instructions of "
+                          f"kernel '{kernel.name}'", hint="give those of a launch of this kernel")
+    what = [effects(instruction, kernel.target) for instruction in instructions]
     needs = kernel.needs(block, kernel.lds_bytes + lds)
-    times = [counted.executions / (groups * needs.waves) for counted in counters]
-    return Work(kernel.name, kernel.target.arch, block, needs.vector, needs.scalar, needs.lds, groups, groups,
-                {name: total / groups for name, total in sorted(totals.items()) if total}, sum(times),
-                waits_of(kernel, what, times))
+    times = [int(n) / (groups * needs.waves) for n in counters["executions"]]
+    issue = sum(n * slots(effect) for n, effect in zip(times, what, strict=True))
+    counts = {name: total / groups for name, total in sorted(_totals(kernel, what, counters).items()) if total}
+    return Work(kernel.name, kernel.target.arch, block, needs.vector, needs.scalar, needs.lds, groups, groups, counts,
+                issue, waits_of(kernel, what, times))
+
+
+def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> Counter[str]:
+    totals: Counter[str] = Counter()
+    figures = (counters[name] for name in ("executions", "bytes", "accesses", "lines", "lds_cycles"))
+    for instruction, effect, *found in zip(kernel.instructions, what, *figures, strict=True):
+        executions, moved, accesses, lines, lds_cycles = (int(n) for n in found)
+        totals[_kind(instruction.mnemonic, effect)] += executions
+        totals["mfma_passes"] += effect.passes * executions
+        totals["lds_cycles"] += lds_cycles
+        totals["lines"] += lines
+        totals["cache_accesses"] += accesses
+        if lines:
+            totals["bytes"] += moved
+            totals["line_bytes"] += min(lines * LINE_BYTES, moved)
+    return totals
 
 
 def scaled(counted: Work, groups: int) -> Work:
