@@ -40,8 +40,8 @@ class Work:
     """Averages of one workgroup, and what it occupies.
 
     `counts` are executions of waves by kind ("valu", "trans", "packed", "salu", "vmem", "lds", ...), and
-    "mfma_passes", "lds_cycles", "lines", "cache_accesses", "bytes" (of the lanes) and "line_bytes" (what the L1 cache
-    asks of the L2 at most). `waits` are those of one wave.
+    "mfma_passes", "lds_cycles", "lines", "cache_accesses", "bytes" (of the lanes), "stored" (those of them that are
+    written) and "line_bytes" (what the L1 cache asks of the L2 at most). `waits` are those of one wave.
     """
 
     kernel: str
@@ -86,8 +86,8 @@ def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0) -> Work
     """
     instructions, groups = kernel.instructions, counters.workgroups
     if len(counters) != len(instructions) or groups < 1:
-        raise FlylabError(f"{len(counters)} counters of {groups} workgroups for the {len(instructions)} instructions of "
-                          f"kernel '{kernel.name}'", hint="give those of a launch of this kernel")
+        raise FlylabError(f"{len(counters)} counters of {groups} workgroups for the {len(instructions)} instructions "
+                          f"of kernel '{kernel.name}'", hint="give those of a launch of this kernel")
     what = [effects(instruction, kernel.target) for instruction in instructions]
     needs = kernel.needs(block, kernel.lds_bytes + lds)
     times = [int(n) / (groups * needs.waves) for n in counters["executions"]]
@@ -110,6 +110,7 @@ def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> Co
         if lines:
             totals["bytes"] += moved
             totals["line_bytes"] += min(lines * LINE_BYTES, moved)
+            totals["stored"] += moved if effect.store else 0
     return totals
 
 
