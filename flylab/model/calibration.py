@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.errors import FlylabError
-from flylab.model.cycles import DEFAULT, Estimate, Traffic, estimate
+from flylab.model.cycles import DEFAULT, Traffic, estimate
 from flylab.model.parameters import Parameters
 from flylab.model.work import Work
 
@@ -64,12 +64,9 @@ class Predicted:
 
 def predict(row: Published, parameters: Parameters = DEFAULT) -> Predicted:
     """What the model says of a row: the sum of its launches, which share the traffic; the longest tells the bound."""
-    parts: list[Estimate] = []
-    for number, each in enumerate(row.works):
-        traffic = row.traffic if number == 0 else Traffic(0)
-        parts.append(estimate(each, traffic, row.product, row.clock, parameters))
-    longest = max(parts, key=lambda part: part.microseconds)
-    return Predicted(row, sum(part.microseconds for part in parts), longest.bound_by)
+    parts = [estimate(each, row.traffic if number == 0 else Traffic(0), row.product, row.clock, parameters)
+             for number, each in enumerate(row.works)]
+    return Predicted(row, sum(part.microseconds for part in parts), max(parts, key=lambda p: p.microseconds).bound_by)
 
 
 @dataclass(frozen=True)

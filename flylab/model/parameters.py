@@ -30,17 +30,20 @@ class Parameters:
     accesses_per_clock: Figure = _figure(4, "cache accesses", "?", "16 lanes a clock, as addresses come")
     l1_bytes_per_clock: Figure = _figure(64, "bytes", "S", "AMD's CDNA3 white paper: of a compute unit")
     memory_latency: Figure = _figure(1000, "clocks", "M", "a friendly round trip to the L2 on MI355X, under load")
-    lds_latency: Figure = _figure(128, "clocks", "?", "measured on older chips: 64 without, about 128 with others")
-    scalar_latency: Figure = _figure(200, "clocks", "?", "a hit in the scalar cache; not published")
-    barrier: Figure = _figure(40, "clocks", "?", FITTED)
+    cache_latency: Figure = _figure(150, "clocks", "?", FITTED)
+    """Of what a launch reads again and again, which is in a cache that is near."""
+    lds_latency: Figure = _figure(58, "clocks", "?", FITTED)
+    scalar_latency: Figure = _figure(257, "clocks", "?", FITTED)
+    barrier: Figure = _figure(60, "clocks", "?", FITTED)
     bytes_in_flight: Figure = _figure(44_000, "bytes", "M", "measured on MI355X: of a compute unit")
     wave_launch: Figure = _figure(2.5, "clocks", "?", FITTED)
     """Between waves that one die starts."""
     hbm_read: Figure = _figure(0.79, "of the peak", "?", FITTED)
-    hbm_write: Figure = _figure(0.66, "of the peak", "?", FITTED)
-    infinity_cache: Figure = _figure(0.42, "of the peak", "?", FITTED)
-    launch: Figure = _figure(6.8, "microseconds", "?", FITTED)
-    overlap: Figure = _figure(4, "(power)", "?", FITTED)
+    hbm_write: Figure = _figure(0.577, "of the peak", "?", FITTED)
+    infinity_cache: Figure = _figure(0.428, "of the peak", "?", FITTED)
+    least: Figure = _figure(7.2, "microseconds", "?", FITTED)
+    """Between two launches at least, however little they do."""
+    overlap: Figure = _figure(6, "(power)", "?", FITTED)
     """How well resources overlap: their times are added as a norm of this power."""
 
     def unknown(self) -> list[str]:

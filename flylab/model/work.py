@@ -12,17 +12,25 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from flylab.codegen.assembly.effects import Effects, effects
+from flylab.codegen.assembly.encoding import base_name
 from flylab.codegen.isa import IsaKernel
 from flylab.errors import FlylabError
 from flylab.model.coalescing import LINE_BYTES
 from flylab.model.path import Wait, slots, waits_of
 from flylab.targets import Target, target
 
+ALONE = ("x1_2b_f32", "x1_4b_f32", "x1_16b_f32", "x2_f32", "x4_f32", "x4_f64", "x4_4b_f64")
+"""Ends of the names of matrix instructions (on f32 and f64) under which no vector instruction issues.
+
+Source: AMD's matrix instruction calculator, "execution".
+"""
+
 
 class Counted(Protocol):
     """What was counted in a launch: its workgroups, and by the name of a figure an entry for each instruction.
 
-    The figures are those of `flylab.emulator.counters`: executions, bytes, accesses, lines, lds_cycles.
+    The figures are those of `flylab.emulator.counters`: executions, bytes, accesses, lines, lds_cycles. The
+    instructions are the kernel's, then those of what it calls.
     """
 
     @property
@@ -30,18 +38,17 @@ class Counted(Protocol):
         """Workgroups that were run."""
         ...
 
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, figure: str) -> Sequence[int]: ...
+    def __getitem__(self, figure: str) -> Any: ...
 
 
 @dataclass(frozen=True)
 class Work:
     """Averages of one workgroup, and what it occupies.
 
-    `counts` are executions of waves by kind ("valu", "trans", "packed", "salu", "vmem", "lds", ...), and
-    "mfma_passes", "lds_cycles", "lines", "cache_accesses", "bytes" (of the lanes), "stored" (those of them that are
-    written) and "line_bytes" (what the L1 cache asks of the L2 at most). `waits` are those of one wave.
+    `counts` are executions of waves by kind ("valu", "trans", "packed", "salu", "vmem", "lds", ...), and "mfma_passes"
+    (of these "mfma_alone", under which no vector instruction issues), "lds_cycles", "lines", "cache_accesses", "bytes"
+    (of the lanes), "stored" (those of them that are written) and "line_bytes" (what the L1 cache asks of the L2 at
+    most). `issue` and `waits` are those of one wave.
     """
 
     kernel: str
@@ -82,15 +89,19 @@ class Work:
 def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0) -> Work:
     """The work of a launch with `block` threads a workgroup and `lds` bytes of dynamic LDS that was counted.
 
-    Raises `FlylabError` where the counters are not of this kernel.
+    Raises `FlylabError` where the counters are not of this kernel, and for one that calls functions.
     """
     instructions, groups = kernel.instructions, counters.workgroups
-    if len(counters) != len(instructions) or groups < 1:
-        raise FlylabError(f"{len(counters)} counters of {groups} workgroups for the {len(instructions)} instructions "
+    executions = [int(n) for n in counters["executions"]]
+    if len(executions) < len(instructions) or groups < 1 or not executions[0]:
+        raise FlylabError(f"{len(executions)} counters of {groups} workgroups for the {len(instructions)} instructions "
                           f"of kernel '{kernel.name}'", hint="give those of a launch of this kernel")
+    if any(executions[len(instructions):]):
+        raise FlylabError(f"kernel '{kernel.name}' calls functions, and the model follows the kernel's own text",
+                          hint="let the compiler inline them")
     what = [effects(instruction, kernel.target) for instruction in instructions]
     needs = kernel.needs(block, kernel.lds_bytes + lds)
-    times = [int(n) / (groups * needs.waves) for n in counters["executions"]]
+    times = [n / (groups * needs.waves) for n in executions[:len(instructions)]]
     issue = sum(n * slots(effect) for n, effect in zip(times, what, strict=True))
     counts = {name: total / groups for name, total in sorted(_totals(kernel, what, counters).items()) if total}
     return Work(kernel.name, kernel.target.arch, block, needs.vector, needs.scalar, needs.lds, groups, groups, counts,
@@ -99,11 +110,13 @@ def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0) -> Work
 
 def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> Counter[str]:
     totals: Counter[str] = Counter()
-    figures = (counters[name] for name in ("executions", "bytes", "accesses", "lines", "lds_cycles"))
+    figures = (counters[name][:len(what)] for name in ("executions", "bytes", "accesses", "lines", "lds_cycles"))
     for instruction, effect, *found in zip(kernel.instructions, what, *figures, strict=True):
         executions, moved, accesses, lines, lds_cycles = (int(n) for n in found)
         totals[_kind(instruction.mnemonic, effect)] += executions
         totals["mfma_passes"] += effect.passes * executions
+        if effect.passes and base_name(instruction.mnemonic).endswith(ALONE):
+            totals["mfma_alone"] += effect.passes * executions
         totals["lds_cycles"] += lds_cycles
         totals["lines"] += lines
         totals["cache_accesses"] += accesses
