@@ -66,16 +66,16 @@ def launches(row: Row) -> dict[str, Any]:
 
 def count() -> None:
     """Counts every row anew."""
-    lines = [json.dumps(_short(launches(row))) for row in rows()]
+    lines = [json.dumps(short(launches(row))) for row in rows()]
     COUNTED.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
-def _short(data: Any) -> Any:
+def short(data: Any) -> Any:
     """The same data with six digits of each number that is not whole."""
     if isinstance(data, dict):
-        return {name: _short(value) for name, value in data.items()}
+        return {name: short(value) for name, value in data.items()}
     if isinstance(data, list | tuple):
-        return [_short(value) for value in data]
+        return [short(value) for value in data]
     return data if not isinstance(data, float) else int(data) if data.is_integer() else float(f"{data:.6g}")
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from flylab.model import Parameters
 from flylab.model.calibration import error, fit_parameters, predict
-from tests.benchmarks.model_table import COUNTED, FITTED_SHAPES, OTHERS, PAGE, counted, page
+from tests.benchmarks.model_table import COUNTED, FITTED_SHAPES, OTHERS, PAGE, counted, launches, page, short
 from tests.benchmarks.published import figures
+from tests.benchmarks.published import rows as published_rows
 
 ROWS = counted()
 
@@ -80,6 +81,15 @@ def test_the_ladder_comes_out_in_order() -> None:
             for b in rows:
                 if a.row.microseconds > 1.05 * b.row.microseconds:
                     assert a.microseconds > b.microseconds, (a.row.variant, b.row.variant)
+
+
+@pytest.mark.parametrize("key", [("elementwise", "N=32M", "v2_float4"), ("reduce", "N=32M", "v0_baseline"),
+                                 ("sgemv", "M=16384,N=256", "v1_wave_per_row_vec4")], ids=lambda key: key[0])
+def test_counting_anew_gives_the_committed_counts(key: tuple[str, str, str]) -> None:
+    """Where this fails after a change of a kernel or the compiler: model_table with --count, then --write."""
+    row = next(row for row in published_rows() if (row.op, row.shape, row.variant) == key)
+    kept = next(row for row in json.loads(COUNTED.read_text()) if (row["op"], row["shape"], row["variant"]) == key)
+    assert json.loads(json.dumps(short(launches(row)))) == kept
 
 
 def test_counts_are_small_data() -> None:
