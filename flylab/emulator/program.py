@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 from flylab.codegen.isa import Isa, IsaKernel
-from flylab.emulator.arguments import Buffer, fill_hidden, pack, shown
+from flylab.emulator.arguments import fill_hidden, pack, shown
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.decoding.decode import decode
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from flylab.dtypes import dtype_text
+from flylab.emulator.arrays import Buffer, View
+from flylab.emulator.windows import PRINTED, with_windows
 from flylab.runtime.arguments import Memory
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.printing import PrintBuffer
@@ -16,18 +20,28 @@ def launch(
     grid: tuple[int, ...],
     block: tuple[int, ...],
     kernarg: bytes,
-    memories: list[Memory],
+    buffers: Sequence[Buffer],
     smem: int,
     printed: PrintBuffer | None = None,
 ) -> Any:
-    """Run one kernel over a grid; the device's report. `printed` is where it prints, if it does.
+    """Run one kernel over a grid; the device's report. `buffers` is the memory of its arguments, `printed` where it
+    prints, if it does: it finds that at the address `PRINTED`.
 
     Raises `DeviceError` for what goes wrong in it.
     """
-    from flylab.emulator import Buffer
-
-    buffers = [Buffer(m.name, m.start, m.nbytes, writable=m.writable) for m in memories]
-    own = [Buffer("what is printed", printed.address, printed.nbytes)] if printed else []
+    own = [Buffer("what is printed", printed.address, printed.nbytes, window=PRINTED)] if printed else []
     wanted = asked()
     return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own, check=wanted.check,
                                           counters=wanted.counters, log=wanted.log)
+
+
+def placed(memories: Sequence[Memory]) -> list[Buffer]:
+    """The memory of tensors as a kernel sees it. Raises `ArgumentError` where there are not enough addresses."""
+    return with_windows([_buffer(memory) for memory in memories])
+
+
+def _buffer(memory: Memory) -> Buffer:
+    size = memory.dtype.bits // 8
+    view = View(memory.shape, tuple(s * size for s in memory.strides), size, memory.address - memory.start,
+                dtype_text(memory.dtype))
+    return Buffer(memory.name, memory.start, memory.nbytes, memory.writable, view=view)

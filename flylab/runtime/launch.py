@@ -14,12 +14,14 @@ from flylab.compiler.meaning import meaning
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
+from flylab.emulator.arrays import Buffer
+from flylab.emulator.windows import PRINTED
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
 from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.places import of_traceback
 from flylab.runtime import emulated
-from flylab.runtime.arguments import Bound, Memory, bind, pack_number
+from flylab.runtime.arguments import Bound, bind, pack_number
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device, current
 from flylab.runtime.printing import PrintBuffer
@@ -114,9 +116,10 @@ def _dump(made: Compiled) -> None:
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
-    values = [value for b in bound for value in b.operands()]
+    buffers = emulated.placed([b.memory for b in bound if b.memory is not None])
+    pointers = (buffer.pointer for buffer in buffers)
+    values = [value for b in bound for value in (b.operands() if b.memory is None else [next(pointers)])]
     values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
-    memories = [b.memory for b in bound if b.memory is not None]
     reports = []
     for step in compiled.host.steps(values):
         if isinstance(step, HostCheck):
@@ -128,20 +131,20 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
             print(compiled.lines[None][step.site].filled(words), end="")
             continue
         try:
-            reports.append(_launch(compiled, step, memories))
+            reports.append(_launch(compiled, step, buffers))
         except FlylabError as error:
             raise error.at(error.where or compiled.launch_line(step.kernel)) from error.__cause__
     return Run(device, compiled, tuple(reports))
 
 
-def _launch(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+def _launch(compiled: Compiled, launch: Launch, buffers: list[Buffer]) -> Any:
     grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer() if launch.prints else None
     _check_extents(compiled, launch.kernel, grid, block)
-    kernarg = _pack(compiled, launch, buffer.address if buffer else 0)
+    kernarg = _pack(compiled, launch)
     lines = compiled.lines[launch.kernel]
     try:
-        report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
+        report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, buffers, launch.smem, buffer)
     except BaseException as error:
         # What it printed may tell why it failed, or why it did not end.
         if buffer is not None:
@@ -180,17 +183,17 @@ def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block
         )
 
 
-def _pack(compiled: Compiled, launch: Launch, printed: int) -> bytes:
+def _pack(compiled: Compiled, launch: Launch) -> bytes:
     """The kernel-argument bytes, laid out as the code object's metadata says.
 
-    A kernel that prints gets the address `printed` for the launcher's last argument, which it passes on.
+    A kernel that prints gets the address of the buffer for it for the launcher's last argument, which it passes on.
     """
     kernel, operands = launch.kernel, launch.operands
     info = compiled.isa.kernels[kernel]
     slots = [a for a in info.args if not a.hidden]
     kinds = compiled.operand_types[kernel]
     if launch.prints:
-        kinds, operands = [*kinds, None], (*operands[:-1], printed)
+        kinds, operands = [*kinds, None], (*operands[:-1], PRINTED)
     if len(slots) != len(operands):
         raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
     packed = bytearray(info.kernarg_size)
