@@ -10,10 +10,9 @@ from operator import index
 from typing import Any
 
 from flylab.codegen.isa import IsaKernel, KernelArg
-from flylab.dtypes import dtype_text, of_numpy
 from flylab.emulator.arrays import Buffer, View, extent
 from flylab.emulator.windows import with_windows
-from flylab.errors import ArgumentError, FlylabError
+from flylab.errors import ArgumentError
 
 _FLOAT_CODES = {2: "<e", 4: "<f", 8: "<d"}
 POINTER_KIND, NUMBER_KIND = "global_buffer", "by_value"
@@ -51,9 +50,9 @@ def _is_numpy_scalar(value: Any) -> bool:
     return any((base.__module__, base.__name__) == ("numpy", "generic") for base in type(value).__mro__)
 
 
-# The first element's address, the shape, the strides in bytes, the bytes of an element, whether it is writable, and its
-# format as errors show it.
-Described = tuple[int, tuple[int, ...], tuple[int, ...], int, bool, str]
+# The first element's address, the shape, the strides in bytes, the bytes of an element, whether it is writable, the
+# format of an element.
+Described = tuple[int, tuple[int, ...], tuple[int, ...], int, bool, Any]
 
 
 def _of_torch(name: str, tensor: Any) -> Described:
@@ -66,8 +65,8 @@ def _of_torch(name: str, tensor: Any) -> Described:
                                 hint=f"pass tensor.{resolve}()")
     size = tensor.element_size()
     try:
-        strides, format_ = tuple(s * size for s in tensor.stride()), str(tensor.dtype).removeprefix("torch.")
-        return tensor.data_ptr(), tuple(tensor.shape), strides, size, True, _short(format_)
+        strides = tuple(s * size for s in tensor.stride())
+        return tensor.data_ptr(), tuple(tensor.shape), strides, size, True, tensor.dtype
     except RuntimeError as error:  # sparse tensors, and those without storage
         raise ArgumentError(f"{label(name)} is a tensor without plain memory: {str(error).partition(chr(10))[0]}",
                             hint="pass a dense tensor with data") from None
@@ -85,21 +84,12 @@ def _of_interface(name: str, value: Any) -> Described:
         strides = _packed_strides(shape, itemsize) if strides is None else tuple(map(index, strides))
         if len(strides) != len(shape) or min((itemsize, *shape)) < 0:
             raise ValueError(f"shape {shape}, strides {strides}, {itemsize} bytes an element")
-        shown_format = _short(str(getattr(value, "dtype", None) or format_.lstrip("<|=")))
-        return index(address), shape, strides, itemsize, not read_only, shown_format
+        return index(address), shape, strides, itemsize, not read_only, getattr(value, "dtype", format_)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{label(name)} is a {type(value).__name__} whose __array_interface__ is not in "
                             f"numpy's form: {error!r}", hint="pass numpy.asarray of it") from None
-
-
-def _short(format_: str) -> str:
-    """The name of a number format as layouts show it, `f32`; other formats as they are called."""
-    try:
-        return dtype_text(of_numpy(format_))
-    except FlylabError:
-        return format_
 
 
 def _check_format(name: str, format_: str, fields: Any = None) -> None:

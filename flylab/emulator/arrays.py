@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from flylab.errors import ArgumentError
+from flylab.dtypes import dtype_text, of_numpy
+from flylab.errors import ArgumentError, FlylabError
 
 # No process has memory in the first page; an address there is a null pointer with an offset.
 FIRST_ADDRESS = 4096
@@ -19,21 +22,26 @@ MOST_BYTES = 64
 class View:
     """The elements of an array: strides and `origin`, which is where the first element is, in bytes of its memory.
 
-    >>> View((3,), (8,), 4, format="f32")
-    View(shape=(3,), strides=(8,), itemsize=4, origin=0, format='f32')
+    `format` is numpy's or torch's format of an element, or its name.
+
+    >>> print(View((4, 5), (20, 4), 4, 0, "float32"), "and", View((3,), (6,), 4, 0, "complex32"))
+    shape (4, 5), strides (5, 1), f32 and shape (3,), strides (6,) bytes, complex32
     """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     itemsize: int
     origin: int = 0
-    format: str = ""
+    format: Any = ""
 
     def __str__(self) -> str:
         """Shape, strides in elements where they are whole, and format, as errors show them."""
-        whole = not any(stride % self.itemsize for stride in self.strides) if self.itemsize else False
+        whole = self.itemsize > 0 and not any(stride % self.itemsize for stride in self.strides)
         strides = tuple(s // self.itemsize for s in self.strides) if whole else self.strides
-        return f"shape {self.shape}, strides {strides}{'' if whole else ' bytes'}, {self.format or 'no format'}"
+        format_ = str(self.format).removeprefix("torch.")
+        with suppress(FlylabError):  # of complex numbers and structures, which have no short name
+            format_ = dtype_text(of_numpy(format_))
+        return f"shape {self.shape}, strides {strides}{'' if whole else ' bytes'}, {format_}"
 
     @cached_property
     def modes(self) -> list[int]:
@@ -132,11 +140,6 @@ class Buffer:
     def pointer(self) -> int:
         """The address of the first element, as the kernel sees it."""
         return self.start + (self.view.origin if self.view else 0)
-
-    @property
-    def distance(self) -> int:
-        """What added to an address of the kernel's gives the host's, modulo 2**64."""
-        return (self.address - self.start) % (1 << 64)
 
 
 def extent(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:

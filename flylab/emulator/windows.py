@@ -13,7 +13,6 @@ array or as an integer, reaches the memory of its arguments at that address too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from flylab.emulator.arrays import Buffer
 from flylab.errors import ArgumentError
@@ -37,7 +36,7 @@ def with_windows(buffers: Sequence[Buffer]) -> list[Buffer]:
     ['0x100000000040', '0x101000000080']
     """
     gap = GAP
-    while (last := _windows(buffers, gap)[-1]) > END:
+    while (last := (starts := _windows(buffers, gap))[-1]) > END:
         gap //= 2
         if gap < LEAST_GAP:
             largest = max(buffers, key=lambda b: b.nbytes)
@@ -46,10 +45,11 @@ def with_windows(buffers: Sequence[Buffer]) -> list[Buffer]:
                                 hint="pass fewer or smaller arrays")
     same: dict[tuple[object, ...], int] = {}
     placed = []
-    for number, (buffer, window) in enumerate(zip(buffers, _windows(buffers, gap)[:-1], strict=True)):
-        key = (buffer.address, buffer.nbytes, buffer.writable, buffer.view) if buffer.nbytes else (number,)
-        window = same.setdefault(key, window + (buffer.address & KEPT_BITS))
-        placed.append(replace(buffer, window=window if buffer.address else 0))
+    for b, start in zip(buffers, starts[:-1], strict=True):
+        window = start + (b.address & KEPT_BITS) if b.address else 0
+        if b.nbytes:
+            window = same.setdefault((b.address, b.nbytes, b.writable, b.view), window)
+        placed.append(Buffer(b.name, b.address, b.nbytes, b.writable, window, b.view))
     return placed
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from flylab.dtypes import dtype_text
 from flylab.emulator.arrays import Buffer, View
 from flylab.emulator.windows import PRINTED, with_windows
 from flylab.runtime.arguments import Memory
@@ -43,5 +42,5 @@ def placed(memories: Sequence[Memory]) -> list[Buffer]:
 def _buffer(memory: Memory) -> Buffer:
     size = memory.dtype.bits // 8
     view = View(memory.shape, tuple(s * size for s in memory.strides), size, memory.address - memory.start,
-                dtype_text(memory.dtype))
+                memory.dtype.numpy_name)
     return Buffer(memory.name, memory.start, memory.nbytes, memory.writable, view=view)

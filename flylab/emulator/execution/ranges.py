@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import replace
 
 from flylab.emulator.arrays import Buffer
 from flylab.emulator.state import Memory, Range
@@ -19,19 +18,22 @@ class Ranges:
 
     def __init__(self, given: Sequence[Buffer], own: Sequence[Buffer], holes: bool):
         seen = [b for b in (*given, *own) if b.nbytes > 0]
-        hosts = [replace(b, window=0) for b in given if b.nbytes > 0 and b.window]
-        self._marks = {b.view: Memory(len(b.view.marks), b.view.marks) for b in seen if holes and b.view}
-        self.list = (Range * (1 + len(seen) + len(hosts)))(
-            Range((1 << 64) - 1, 0, 0), *map(self._range, (*seen, *hosts)))
+        marked = [b.view for b in given if b.view and b.view.marks] if holes else []
+        self._marks = {view: Memory(len(view.marks), view.marks) for view in marked}
+        found = [self._range(b, b.start) for b in seen]
+        found += [self._range(b, b.address) for b in given if b.nbytes > 0 and b.window]
+        self.list = (Range * (1 + len(found)))(Range((1 << 64) - 1, 0, 0), *found)
         self.address = ctypes.addressof(self.list)
 
     def __len__(self) -> int:
         return len(self.list)
 
-    def _range(self, buffer: Buffer) -> Range:
-        found = Range(buffer.start, buffer.end, buffer.end if buffer.writable else buffer.start, buffer.distance)
+    def _range(self, buffer: Buffer, start: int) -> Range:
+        """A buffer's memory as it is at the address `start`."""
+        end = start + buffer.nbytes
+        found = Range(start, end, end if buffer.writable else start, buffer.address - start & (1 << 64) - 1)
         view = buffer.view
-        if view in self._marks and view.marks:
+        if self._marks and view in self._marks:
             found.marks, found.period = self._marks[view].address, view.period
             found.unit = view.unit.bit_length() - 1
         return found
