@@ -76,7 +76,8 @@ class View:
 
         units = self.period // self.unit
         held = numpy.zeros(units, numpy.uint8)
-        modes = self.modes if abs(self.strides[self.modes[0]]) != self.period else self.modes[1:]
+        repeats = self.modes and abs(self.strides[self.modes[0]]) == self.period
+        modes = self.modes[1:] if repeats else self.modes
         steps = [abs(self.strides[n]) // self.unit for n in modes] + [1]
         extents = [self.shape[n] for n in modes] + [self.itemsize // self.unit]
         numpy.lib.stride_tricks.as_strided(held, extents, steps)[...] = 1

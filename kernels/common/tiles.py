@@ -1,4 +1,4 @@
-"""Cutting sizes into tiles, for launchers."""
+"""What launchers check: sizes that are cut into tiles, shapes, names of variants."""
 
 from __future__ import annotations
 
@@ -27,3 +27,22 @@ def same_shape(**tensors) -> None:
         if tensor.shape != model.shape:
             raise ArgumentError(f"'{first}' has shape {model.shape} and '{name}' {tensor.shape}",
                                 hint="pass tensors of one shape")
+
+
+def named(variants, name):
+    """The variant of this name. Raises `ArgumentError` that lists them.
+
+    >>> named({"wide": 4, "narrow": 1}, "wide")
+    4
+    """
+    if name not in variants:
+        raise ArgumentError(f"{name!r} is no variant: {', '.join(variants)}", hint="name one of them")
+    return variants[name]
+
+
+def matrix_product(A, B, C):
+    """M, N and K of C = A @ B. Raises `ArgumentError` unless A is (M, K), B (K, N) and C (M, N)."""
+    (M, K), N = A.shape, B.shape[1]
+    if B.shape[0] != K or C.shape != (M, N):
+        raise ArgumentError(f"A {A.shape} times B {B.shape} into C {C.shape}", hint="pass (M, K), (K, N) and (M, N)")
+    return M, N, K

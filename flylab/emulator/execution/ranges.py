@@ -18,7 +18,7 @@ class Ranges:
 
     def __init__(self, given: Sequence[Buffer], own: Sequence[Buffer], holes: bool):
         seen = [b for b in (*given, *own) if b.nbytes > 0]
-        marked = [b.view for b in given if b.view and b.view.marks] if holes else []
+        marked = [b.view for b in given if b.nbytes > 0 and b.view and b.view.marks] if holes else []
         self._marks = {view: Memory(len(view.marks), view.marks) for view in marked}
         found = [self._range(b, b.start) for b in seen]
         found += [self._range(b, b.address) for b in given if b.nbytes > 0 and b.window]

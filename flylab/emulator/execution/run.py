@@ -20,6 +20,7 @@ from flylab.emulator.execution.helpers import Task, start, submit
 from flylab.emulator.execution.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
 from flylab.emulator.execution.ranges import Ranges
 from flylab.emulator.execution.residents import Context, Residents, workgroups_per_unit
+from flylab.emulator.execution.standstill import interrupted_note, standstill_error
 from flylab.emulator.probes.findings import MOST_FINDINGS, Entry, Findings, Scene
 from flylab.emulator.probes.probe import Probes
 from flylab.emulator.state import (
@@ -38,6 +39,7 @@ from flylab.emulator.state import (
     Memory,
     Worker,
 )
+from flylab.emulator.watch import UNWATCHED, Watch
 from flylab.emulator.windows import DISPATCH_PACKET, KERNEL_ARGUMENTS
 from flylab.errors import DeviceError
 
@@ -152,7 +154,7 @@ class Run:
     """One launch: its native structures, its workers, and how they came back."""
 
     def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-                 own: Sequence[Buffer], holes: bool = False, clamped_fails: bool = False):
+                 own: Sequence[Buffer], threads: int = 0, watch: Watch = UNWATCHED):
         from flylab.emulator.program import core_addresses
 
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
@@ -163,7 +165,7 @@ class Run:
         self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False,
                            KERNEL_ARGUMENTS),
                     Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False, DISPATCH_PACKET), *own]
-        self.ranges = Ranges(self.given, self.own, holes)
+        self.ranges = Ranges(self.given, self.own, "bounds" in watch.checks)
         self.ids, self.masks = (Memory(len(data), data) for data in work_items(
             geometry.block, 1 + loaded.kernel.descriptor.get("system_vgpr_workitem_id", 0)))
         sgprs, places = user_sgprs(loaded.kernel, kernarg, {
@@ -177,7 +179,7 @@ class Run:
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
         total = geometry.workgroups
-        self.threads = min(worker_count(), total)
+        self.threads = min(threads or worker_count(), total)
         probes, registers = loaded.probes, loaded.registers
         shadow = probes.shadow(loaded.kernel, registers) if probes else b""
         self.shadow = Memory(len(shadow), shadow)
@@ -193,7 +195,7 @@ class Run:
             initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
             entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
-            lds_bytes=geometry.lds_bytes(loaded.kernel), clamped_fails=clamped_fails)
+            lds_bytes=geometry.lds_bytes(loaded.kernel), clamped_fails=watch.strict)
         self._memory = [Memory(ctypes.sizeof(Worker)) for _ in range(self.threads)]
         self.workers = [Worker.from_address(m.address) for m in self._memory]
         for worker in self.workers:
@@ -265,10 +267,12 @@ class Run:
                 self._work(0)
             for task in tasks:
                 task.finish()
-        except BaseException:
+        except BaseException as interruption:
             self.launch.stop = 1
             for task in tasks:
                 task.finish()
+            if note := interrupted_note(self):
+                interruption.add_note(note)
             raise
         finally:
             _running.discard(self)
@@ -339,27 +343,27 @@ def worker_count() -> int:
     return os.cpu_count() or 1
 
 
-def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-        own: Sequence[Buffer] = (), holes: bool = False, clamped_fails: bool = False) -> Report:
-    """Runs a loaded kernel.
+def error_of(launch: Run, worker: Worker) -> DeviceError:
+    """The error for the fault that a worker met, with what the checks had found."""
+    from flylab.emulator.execution.faults import fault_error
 
-    `holes` makes an access between the elements of a strided array an error, `clamped_fails` one that a buffer's
-    descriptor cuts off. Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
+    number = (worker.fault_record - worker.records) // RECORD_BYTES
+    error = fault_error(launch.loaded.kernel, launch.geometry, worker, number, launch.given, launch.own,
+                        launch.loaded.checks)
+    error.workgroup, error.findings = worker.group, launch.findings().listed
+    return error
+
+
+def finished(launch: Run) -> Report:
+    """Runs a launch to its end.
+
+    Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
-    launch = Run(loaded, geometry, kernarg, buffers, own, holes, clamped_fails)
     launch.run()
-    found = launch.findings()
+    loaded, geometry, found = launch.loaded, launch.geometry, launch.findings()
     if launch.faults:
-        from flylab.emulator.execution.faults import fault_error
-
-        worker = min(launch.faults, key=lambda w: w.group)
-        number = (worker.fault_record - worker.records) // RECORD_BYTES
-        error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
-        error.workgroup, error.findings = worker.group, found.listed
-        raise error
+        raise error_of(launch, min(launch.faults, key=lambda w: w.group))
     if launch.residents.still:
-        from flylab.emulator.execution.standstill import standstill_error
-
         raise standstill_error(launch)
     if error_ := found.error():
         raise error_
