@@ -41,6 +41,7 @@ class Loaded:
     mode: int
     checks: Sequence[Check] = ()
     probes: Probes | None = None
+    watch: Watch = UNWATCHED
 
 
 @cache
@@ -115,7 +116,7 @@ class Program:
                 entries = probes.entries
             records = b"".join(c.record(entry) for c, entry in zip(coded, entries, strict=True))
             self._loaded[name, watch] = Loaded(code.kernel, records + code.table, registers, initial_mode(code.kernel),
-                                               self.checks.get(name, ()), probes)
+                                               self.checks.get(name, ()), probes, watch)
         return self._loaded[name, watch]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CHECKS: dict[str, str] = {"bounds": ""}
 """Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe; "" where the
 device checks without probes."""
+COUNTERS = "counters.instrument"
 AUTO, ALL, NONE = "auto", "all", "none"
 SMALL_LAUNCH = 1 << 16
 """Threads up to which a launch is checked by itself."""
@@ -37,7 +38,8 @@ class Watch:
     @property
     def instruments(self) -> tuple[Instrument, ...]:
         """The instruments that put probes in front of instructions."""
-        return tuple(instrument(CHECKS[name]) for name in CHECKS if CHECKS[name] and name in self.checks)
+        modules = [CHECKS[name] for name in CHECKS if CHECKS[name] and name in self.checks]
+        return tuple(map(instrument, modules + [COUNTERS] * self.counters))
 
 
 UNWATCHED = Watch()

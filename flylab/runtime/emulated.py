@@ -24,23 +24,27 @@ def launch(
     printed: PrintBuffer | None = None,
 ) -> Any:
     """Run one kernel over a grid; the device's report. `buffers` is the memory of its arguments, `printed` where it
-    prints, if it does: it finds that at the address `PRINTED`.
+    prints, if it does.
 
     Raises `DeviceError` for what goes wrong in it.
     """
-    own = [Buffer("what is printed", printed.address, printed.nbytes, window=PRINTED)] if printed else []
     wanted = asked()
-    return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own, check=wanted.check,
-                                          counters=wanted.counters, log=wanted.log)
+    return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own_buffers(printed),
+                                          check=wanted.check, counters=wanted.counters, log=wanted.log)
 
 
-def placed(memories: Sequence[Memory]) -> list[Buffer]:
+def own_buffers(printed: PrintBuffer | None) -> list[Buffer]:
+    """The memory for what is printed, which a kernel sees at the address `PRINTED`."""
+    return [Buffer("what is printed", printed.address, printed.nbytes, window=PRINTED)] if printed else []
+
+
+def buffers_of(memories: Sequence[Memory]) -> list[Buffer]:
     """The memory of tensors as a kernel sees it. Raises `ArgumentError` where there are not enough addresses."""
     return with_windows([_buffer(memory) for memory in memories])
 
 
 def _buffer(memory: Memory) -> Buffer:
     size = memory.dtype.bits // 8
-    view = View(memory.shape, tuple(s * size for s in memory.strides), size, memory.address - memory.start,
-                memory.dtype.numpy_name)
+    strides = tuple(stride * size for stride in memory.strides)
+    view = View(memory.shape, strides, size, memory.address - memory.start, memory.dtype.numpy_name)
     return Buffer(memory.name, memory.start, memory.nbytes, memory.writable, view=view)

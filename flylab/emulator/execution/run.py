@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Sequence
 from ctypes import c_uint32
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ from flylab.emulator.windows import DISPATCH_PACKET, KERNEL_ARGUMENTS
 from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
+    from flylab.emulator.counters.results import Counters
     from flylab.emulator.program import Loaded
 
 # LLVM may read a kernel argument in wider pieces than it has bytes.
@@ -67,6 +68,8 @@ class Report:
     instructions: int
     clamped: int
     source: str = "emulated"
+    counters: Counters | None = field(default=None, repr=False)
+    """What was counted, of a launch with `counters=True`."""
 
     def __str__(self) -> str:
         counts = ((self.workgroups, "workgroup", "s"), (self.waves, "wave", "s"),
@@ -226,6 +229,17 @@ class Run:
         scene = Scene(self.loaded.kernel, self.geometry)
         return Findings.of(self.workers if probes else (), scene, probes.kinds if probes else {})
 
+    def counters(self) -> Counters | None:
+        """What was counted, where that was asked for."""
+        if self.loaded.probes is None or not self.loaded.watch.counters:
+            return None
+        from flylab.emulator.counters.results import Counters
+
+        size = self.loaded.probes.tally_bytes * len(self.loaded.kernel.instructions)
+        tables = [memoryview((ctypes.c_char * size).from_address(w.tallies)) for w in self.workers]
+        return Counters.of(self.loaded.kernel, tables, self.geometry.workgroups,
+                           self.geometry.workgroups * self.geometry.waves)
+
     def enter(self, n: int) -> int:
         """Runs worker `n` in native code until it comes back; its status. A fault is kept as it was met."""
         if self.contexts[n] is None:
@@ -368,4 +382,5 @@ def finished(launch: Run) -> Report:
     if error_ := found.error():
         raise error_
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
-                  sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers))
+                  sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers),
+                  counters=launch.counters())
