@@ -44,7 +44,9 @@ from flylab.emulator.windows import DISPATCH_PACKET, KERNEL_ARGUMENTS
 from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
+    from flylab.emulator.counters.recorder import Recorder
     from flylab.emulator.counters.results import Counters
+    from flylab.emulator.log import AccessLog
     from flylab.emulator.program import Loaded
 
 # LLVM may read a kernel argument in wider pieces than it has bytes.
@@ -70,6 +72,8 @@ class Report:
     source: str = "emulated"
     counters: Counters | None = field(default=None, repr=False)
     """What was counted, of a launch with `counters=True`."""
+    log: AccessLog | None = field(default=None, repr=False)
+    """The accesses of memory, of a launch with `log=True`."""
 
     def __str__(self) -> str:
         counts = ((self.workgroups, "workgroup", "s"), (self.waves, "wave", "s"),
@@ -182,7 +186,9 @@ class Run:
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
         total = geometry.workgroups
-        self.threads = min(threads or worker_count(), total)
+        self.recorder = recorder(loaded.watch.log) if loaded.watch.log else None
+        # A log keeps the accesses of the first workgroups, whatever the threads do.
+        self.threads = 1 if self.recorder else min(threads or worker_count(), total)
         probes, registers = loaded.probes, loaded.registers
         shadow = probes.shadow(loaded.kernel, registers) if probes else b""
         self.shadow = Memory(len(shadow), shadow)
@@ -221,6 +227,7 @@ class Run:
         assert self.notes is not None
         worker.notes, worker.tallies, worker.tally_bytes = self.notes.address, tallies.address, probes.tally_bytes
         worker.find, worker.findings = find, findings.address
+        worker.log = self.recorder.memory.address if self.recorder else None
         return tallies, findings
 
     def findings(self) -> Findings:
@@ -339,6 +346,13 @@ def _stop_all() -> None:
         run_.stop()
 
 
+def recorder(room: int) -> Recorder:
+    """The memory for a log of so many accesses."""
+    from flylab.emulator.counters.recorder import Recorder
+
+    return Recorder(room)
+
+
 @cache
 def _functions(run_address: int, take_address: int) -> tuple[Any, Any]:
     return (ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run_address),
@@ -383,4 +397,4 @@ def finished(launch: Run) -> Report:
         raise error_
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers),
-                  counters=launch.counters())
+                  counters=launch.counters(), log=launch.recorder.log(launch) if launch.recorder else None)
