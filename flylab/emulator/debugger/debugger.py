@@ -12,6 +12,7 @@ from flylab.emulator.debugger.past import Moment, Outstanding, Step, last_visit,
 from flylab.emulator.debugger.places import line_of
 from flylab.emulator.debugger.session import MEMORY, Goal
 from flylab.emulator.debugger.show import described
+from flylab.emulator.debugger.stepping import TRACE
 from flylab.emulator.debugger.view import WaveView
 from flylab.emulator.state import WAVE_SIZE
 from flylab.errors import DebugError
@@ -144,11 +145,14 @@ class Debugger(WaveView):
         return Moment(step.time, step.step, instruction, line_of(self._kernel, instruction))
 
     def path(self, n: int = 10) -> list[Moment]:
-        """The wave's last n instructions, the latest last; fewer where it has executed fewer.
+        """The wave's last n instructions, the latest last; fewer where it has executed fewer; at most 16,384.
         """
         count = _positive("instructions", n)
         with self._visiting():
-            return [self._moment(one) for one in path(self._session, self._wave, count)]
+            end = self.steps
+            first = max(end - min(count, TRACE), 0)
+            rows = path(self._session, self._wave, first, end).tolist()
+            return [self._moment(Step(time, first + n, number)) for n, (number, time) in enumerate(rows)]
 
     @property
     def outstanding(self) -> tuple[Outstanding, ...]:

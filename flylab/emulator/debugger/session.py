@@ -12,6 +12,9 @@ from ctypes import c_uint64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from flylab.emulator.debugger.changes import Array
 from flylab.emulator.debugger.schedule import Turn
 from flylab.emulator.debugger.snapshots import DEFAULT_ROOM, History, Region, Snapshot, Writes
 from flylab.emulator.debugger.stepping import TRACE, Stepper, native, touches
@@ -167,10 +170,11 @@ class Session:
         lanes: int = c_uint64.from_address(self.worker.sgprs + 4 * (SGPR_COUNT * wave + EXEC)).value
         return lanes
 
-    def traced(self, step: int) -> tuple[int, int]:
-        """The instruction that the last run's wave executed as its number `step`, one of the latest, and the time."""
-        number, time = self._trace[2 * (step % TRACE):2 * (step % TRACE) + 2]
-        return number, time
+    def traced(self, first: int, end: int) -> Array:
+        """What the wave of the last run forward executed from step `first` to before `end`, at most the latest TRACE:
+        a row for each, with the instruction's number and the time before it."""
+        rows: Array = np.ctypeslib.as_array(self._trace).reshape(TRACE, 2)
+        return rows[np.arange(first, end) % TRACE]
 
     def ended(self, wave: int) -> bool:
         """True where a wave has come to its end."""
