@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from flylab.kernels.copy import tiled_copy as copying
@@ -95,14 +93,13 @@ def test_visits_count_the_rounds_of_a_loop_for_each_wave() -> None:
 @pytest.mark.parametrize(("dtype", "vec"), [(np.float32, 4), (np.float16, 8), (np.uint8, 4)])
 def test_a_tiled_copy_touches_what_its_layout_says(chip: str, dtype: type, vec: int) -> None:
     rows, columns = copying.REPEAT * copying.ROWS, copying.COLUMNS * vec
-    a, b = np.arange(2 * rows * 2 * columns).astype(dtype).reshape(2 * rows, 2 * columns), np.zeros(
-        (2 * rows, 2 * columns), dtype)
+    a, b = (np.zeros((2 * rows, 2 * columns), dtype) for _ in range(2))
     with flylab.use(chip), flylab.watch(check=None, log=True):
         (report,) = copying.tiled_copy(a, b, *a.shape, vec).reports
     log: AccessLog = report.log
     with flylab.use(chip):
-        atom = fx.make_copy_atom(fx.rocdl.BufferCopy(vec * 8 * a.itemsize), fx.Float32 if dtype == np.float32 else (
-            fx.Float16 if dtype == np.float16 else fx.Uint8))
+        format_ = {np.float32: fx.Float32, np.float16: fx.Float16, np.uint8: fx.Uint8}[dtype]
+        atom = fx.make_copy_atom(fx.rocdl.BufferCopy(vec * 8 * a.itemsize), format_)
         copy = fx.make_tiled_copy_tv(atom, fx.make_layout((copying.ROWS, copying.COLUMNS), (copying.COLUMNS, 1)),
                                      fx.make_layout((1, vec), (vec, 1)))
     places = fx.make_view((0, 0), fx.make_identity_layout((rows, columns)))
@@ -124,7 +121,8 @@ def test_a_tiled_copy_touches_what_its_layout_says(chip: str, dtype: type, vec: 
 
 def test_coordinates_of_strided_views() -> None:
     base = np.zeros((6, 10), np.int32)
-    views = {"whole": base, "inner": base[1:5, 2:9:3], "turned": base.T[::-1], "wide": np.broadcast_to(base[0], (4, 10))}
+    views = {"whole": base, "inner": base[1:5, 2:9:3], "turned": base.T[::-1],
+             "wide": np.broadcast_to(base[0], (4, 10))}
     for name, view in views.items():
         tensor = Tensor(name, view.ctypes.data, view.shape, view.strides, view.itemsize)
         every = base.ctypes.data + np.arange(base.nbytes)
