@@ -17,6 +17,7 @@ from flylab.emulator.counters.tally import ACCESSES, CYCLES, LEAST, LINES, PHASE
 from flylab.emulator.decoding.decode import source_line
 from flylab.mfma import mfma
 from flylab.places import SourceLine
+from flylab.targets import WAVE_SIZE
 
 MEMORY = ("global", "buffer", "flat")
 """The spaces of memory whose accesses go to cache lines."""
@@ -28,8 +29,8 @@ BY_LANES = ("valu", "trans", "mfma", "lds", "vmem", "flat", "scratch")
 class Counts:
     """The figures of an instruction, of a line, or of a launch; all are emulated.
 
-    `executions` are by waves, `lanes` the active ones of all of them, as EXEC has them (of instructions that work on
-    lanes). `bytes` are
+    `executions` are by waves, `by_lanes` those of instructions that work on lanes, and `lanes` the lanes that were
+    active in these, as EXEC has them. `bytes` are
     those that lanes asked for, `clamped` the lanes that a buffer's descriptor cut off, which have no bytes. `accesses`
     of the vector cache are a sum over quads of lanes of the distinct lines of 128 bytes; `lines` a sum over executions
     of the wave's distinct lines; `least_accesses` the quads with a lane to serve. Of LDS: accesses by waves (two for an
@@ -38,6 +39,7 @@ class Counts:
     """
 
     executions: int = 0
+    by_lanes: int = 0
     lanes: int = 0
     bytes: int = 0
     clamped: int = 0
@@ -48,6 +50,11 @@ class Counts:
     lds_phases: int = 0
     lds_cycles: int = 0
     operations: int = 0
+
+    @property
+    def active(self) -> float | None:
+        """The part of the lanes that was active, of instructions that work on lanes."""
+        return self.lanes / (WAVE_SIZE * self.by_lanes) if self.by_lanes else None
 
     @property
     def lds_conflicts(self) -> int:
@@ -197,14 +204,15 @@ def _columns(kernel: IsaKernel, found: Sequence[Effects], tallies: np.ndarray) -
     """The column of each figure."""
     starts = np.array(run_starts(kernel))
     executions = tallies["executions"].astype(np.int64)[starts]
-    lanes = tallies["lanes"].astype(np.int64)[starts] * np.array([e.kind in BY_LANES for e in found])
+    by_lanes = np.array([e.kind in BY_LANES for e in found], np.int64)
+    lanes = tallies["lanes"].astype(np.int64)[starts] * by_lanes
     memory, lds = (tallies[name]["totals"].astype(np.int64) for name in ("memory", "lds"))
     operations = np.array([_operations(i.mnemonic) if e.kind == "mfma" else 0
                            for i, e in zip(kernel.instructions, found, strict=True)])
     clamped = tallies["clamped"].astype(np.int64)
-    columns = (executions, lanes, _bytes(found, tallies, executions, lanes), clamped, memory[:, ACCESSES],
-               memory[:, LINES], memory[:, LEAST], lds[:, ACCESSES], lds[:, PHASES], lds[:, CYCLES],
-               operations * executions)
+    columns = (executions, executions * by_lanes, lanes, _bytes(found, tallies, executions, lanes), clamped,
+               memory[:, ACCESSES], memory[:, LINES], memory[:, LEAST], lds[:, ACCESSES], lds[:, PHASES],
+               lds[:, CYCLES], operations * executions)
     return dict(zip(FIGURES, columns, strict=True))
 
 
