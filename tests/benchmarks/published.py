@@ -182,9 +182,40 @@ def float32_products() -> Iterator[Row]:
             yield row(op, shape, variant, launcher, arguments, 2 * n**3, 12 * n**2)
 
 
+LANES = {"v0_thread_per_row": 1, "v1_4_lanes": 4, "v2_8_lanes": 8, "v3_16_lanes": 16, "v4_wave_per_row": 64}
+SPMM = {"v0_scalar": "scalar", "v1_lds_row": "staged", "v2_vec4": "vec4"}
+
+
+def even_rows(count: int, each: int, columns: int) -> tuple[np.ndarray, ...]:
+    """Compressed rows of `each` elements: in random columns in the first 65,536 elements, which workgroups run on, and
+    in column 0 in those that are never touched."""
+    of, values = np.zeros(count * each, np.int32), np.zeros(count * each, F32)
+    of[: 1 << 16] = np.random.default_rng(0).integers(0, columns, min(1 << 16, of.size))
+    return np.arange(count + 1, dtype=np.int32) * each, of, values
+
+
+def sparse_products() -> Iterator[Row]:
+    """Rows of one length. How the lengths of the "skewed" matrices are spread was not published."""
+    from flylab.kernels.sparse.spmm import spmm
+    from flylab.kernels.sparse.spmv import spmv
+
+    for op, shape, variant in figures():
+        if op == "spmv" and "skewed" not in shape:
+            m, each = 1 << 20, int(shape.split()[2])
+            arguments = partial(lambda m, each, lanes: (*even_rows(m, each, m), *zeros((m,), (m,)), lanes),
+                                m, each, LANES[variant])
+            yield row(op, shape, variant, spmv, arguments, 2 * m * each, 8 * m * each + 4 * (m + 1) + 8 * m)
+        if op == "spmm" and "skewed" not in shape:
+            m, each, n = 4096, 32, int(shape.split("=")[1])
+            arguments = partial(lambda m, each, n, name: (*even_rows(m, each, m), *zeros((m, n), (m, n)), name),
+                                m, each, n, SPMM[variant])
+            yield row(op, shape, variant, spmm, arguments, 2 * m * each * n,
+                      8 * m * each + 4 * (m + 1) + 8 * m * n)
+
+
 def rows() -> list[Row]:
     """Every row that kernels/ covers."""
-    return [*elementwise(), *reductions(), *matrix_times_vector(), *float32_products()]
+    return [*elementwise(), *reductions(), *matrix_times_vector(), *float32_products(), *sparse_products()]
 
 
 if __name__ == "__main__":
