@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.published import figures, rows
+from tests.benchmarks.published import figures, rates, rows
 
 ROWS = rows()
 
@@ -21,6 +21,9 @@ def test_a_row_stands_once():
 def test_what_is_left_out_is_known():
     left = figures().keys() - {(row.op, row.shape, row.variant) for row in ROWS}
     assert {shape for _, shape, _ in left} == {"1M rows, skewed", "4096x4096, skewed, n=256"}
+    covered = {(row.op, row.chip, row.shape, row.variant) for row in ROWS}
+    assert [variant for op, chip, shape, variant, *_ in rates() if (op, chip, shape, variant) not in covered] == [
+        "ping-pong"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
