@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import Isa, IsaKernel
-from flylab.emulator.arguments import Buffer, fill_hidden, pack, shown
+from flylab.emulator.arguments import fill_hidden, pack, shown
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.decoding.decode import decode
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
@@ -40,6 +41,7 @@ class Loaded:
     mode: int
     checks: Sequence[Check] = ()
     probes: Probes | None = None
+    watch: Watch = UNWATCHED
 
 
 @cache
@@ -114,7 +116,7 @@ class Program:
                 entries = probes.entries
             records = b"".join(c.record(entry) for c, entry in zip(coded, entries, strict=True))
             self._loaded[name, watch] = Loaded(code.kernel, records + code.table, registers, initial_mode(code.kernel),
-                                               self.checks.get(name, ()), probes)
+                                               self.checks.get(name, ()), probes, watch)
         return self._loaded[name, watch]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
@@ -177,7 +179,8 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return Run(self.load(kernel, watch), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads)
+        return Run(self.load(kernel, watch), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads,
+                   watch)
 
     def debug(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
               kernel: str | None = None, shared: int = 0, at_block: int | Sequence[int] = 0, check: Any = AUTO,

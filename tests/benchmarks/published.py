@@ -54,7 +54,7 @@ class Row:
 
     @cached_property
     def _bound(self) -> Any:
-        return launching._bind(self.launcher, self.arguments(), {})
+        return launching.bound_to(self.launcher, self.arguments(), {})
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -82,7 +82,7 @@ class Row:
         """Runs the first workgroups of each launch: the reports, as `flylab.watch` asks for them."""
         memories = [b.memory for b in self._bound if b.memory is not None]
         with flylab.use(self.chip):
-            return tuple(launching._launch(self.compiled, first(step, groups), memories) for step in self.launches)
+            return tuple(launching.execute(self.compiled, first(step, groups), memories) for step in self.launches)
 
 
 def first(step: Launch, groups: int) -> Launch:
@@ -119,9 +119,20 @@ def row(op: str, shape: str, variant: str, launcher: Any, arguments: Callable[[]
     return Row(op, shape, variant, "gfx950", float(published["us"]), launcher, arguments, operations, bytes)
 
 
+ALIGNMENT = 256
+"""Bytes at whose multiples memory of a chip is given out; where an array begins decides how many lines it touches."""
+
+
 def zeros(*shapes: tuple[int, ...], dtype: Any = F32) -> tuple[np.ndarray, ...]:
     """Arrays of these shapes, whose memory the system gives when it is touched."""
-    return tuple(np.zeros(shape, dtype) for shape in shapes)
+    return tuple(_zeros(shape, np.dtype(dtype)) for shape in shapes)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = prod(shape) * dtype.itemsize
+    memory = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start:start + size].view(dtype).reshape(shape)
 
 
 SIZES = {"N=32M": 32 << 20, "N=256M": 256 << 20}

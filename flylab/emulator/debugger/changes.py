@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from flylab.emulator.debugger.names import Names, scalar_name
+from flylab.codegen.assembly.registers import register_name
+from flylab.emulator.debugger.names import Names
 from flylab.emulator.state import EXEC, SINK, VCC
 
 Array = np.ndarray[Any, Any]
@@ -88,7 +89,7 @@ def _scalars(before: Array, after: Array) -> Iterator[Change]:
             continue
         done.add(number if first is None else first)
         if first is None:
-            yield Change(scalar_name(number), (), before[[number]], after[[number]])
+            yield Change(register_name("s", number), (), before[[number]], after[[number]])
         else:
             yield Change(pairs[first], (), *(s[first:first + 2].copy().view("u8") for s in (before, after)))
 

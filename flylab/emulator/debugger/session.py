@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from flylab.emulator.debugger.schedule import Turn
 from flylab.emulator.debugger.snapshots import DEFAULT_ROOM, History, Region, Snapshot
-from flylab.emulator.debugger.stepping import Stepper, native
+from flylab.emulator.debugger.stepping import TRACE, Stepper, native
 from flylab.emulator.execution.residents import Context
 from flylab.emulator.execution.run import error_of
 from flylab.emulator.state import (
     DONE,
+    EXEC,
     FAULT,
     LDS_FILL,
     READY,
     RECORD_BYTES,
+    SGPR_COUNT,
     STOPPED,
     WAITING,
     YIELD,
@@ -32,7 +34,7 @@ from flylab.emulator.state import (
 from flylab.errors import DebugError, DeviceError
 
 if TYPE_CHECKING:
-    from flylab.emulator.arguments import Buffer
+    from flylab.emulator.arrays import Buffer
     from flylab.emulator.execution.run import Run
 
 # Instructions between two looks at Python's signals, and those after which a command is given up.
@@ -82,6 +84,7 @@ class Session:
         self._steps = Memory(8 * self.waves)
         self.steps = (c_uint64 * self.waves).from_address(self._steps.address)
         """Instructions that each wave has executed."""
+        self._trace, self._other = (c_uint64 * (2 * TRACE))(), (c_uint64 * (2 * TRACE))()
         self._stepper = Stepper(handlers=ctypes.addressof(self._handlers), steps=self._steps.address)
         self.turn, self.ending = Turn(), None
         self._begin_group()
@@ -148,6 +151,16 @@ class Session:
         """The number of a wave's next instruction."""
         number: int = (self.states[wave].pc - self.run.records.address) // RECORD_BYTES
         return number
+
+    def exec(self, wave: int) -> int:
+        """The lanes of a wave that are active."""
+        lanes: int = c_uint64.from_address(self.worker.sgprs + 4 * (SGPR_COUNT * wave + EXEC)).value
+        return lanes
+
+    def traced(self, step: int) -> tuple[int, int]:
+        """The instruction that the last run's wave executed as its number `step`, one of the latest, and the time."""
+        number, time = self._trace[2 * (step % TRACE):2 * (step % TRACE) + 2]
+        return number, time
 
     def ended(self, wave: int) -> bool:
         """True where a wave has come to its end."""
@@ -222,6 +235,7 @@ class Session:
         stop = min(self.time + AT_ONCE, max(self.history.due, self.time + 1))
         stepper.left = min(stop, goal.time if goal.time is not None else stop) - self.time
         stepper.breaks = ctypes.addressof(self._no_breaks)
+        stepper.trace = ctypes.addressof(self._trace if wave == goal.wave else self._other)
         if wave == goal.wave:
             stepper.breaks = ctypes.addressof(breaks if breaks is not None else self._no_breaks)
             if goal.steps is not None:

@@ -30,6 +30,8 @@ from flylab.emulator.state import (
 
 # What a breakpoint's byte says: stop there whatever EXEC is, or where a lane that is looked at is active.
 ALWAYS, WHERE_ACTIVE = 2, 1
+# The instructions of a wave that are remembered, and the bytes of each: its number and the time before it.
+TRACE, TRACE_BYTES = 1 << 14, 16
 _RECORD_SHIFT = RECORD_BYTES.bit_length() - 1
 
 
@@ -37,11 +39,12 @@ class Stepper(ctypes.Structure):
     """What the loop goes by: handlers and breakpoint bytes by instruction, and what it may and did execute.
 
     `left` instructions are executed at most, and none after the one that leads to visit number `visit` of a breakpoint;
-    `hits` counts the visits, `lanes` are those that `WHERE_ACTIVE` looks at, `steps` the instructions of each wave.
+    `hits` counts the visits, `lanes` are those that `WHERE_ACTIVE` looks at, `steps` the instructions of each wave;
+    `trace` has the instruction of step n of the wave at n % TRACE.
     """
 
     _fields_ = [("handlers", c_void_p), ("breaks", c_void_p), ("left", c_uint64), ("visit", c_uint64),
-                ("hits", c_uint64), ("lanes", c_uint64), ("steps", c_void_p)]
+                ("hits", c_uint64), ("lanes", c_uint64), ("steps", c_void_p), ("trace", c_void_p)]
 
 
 def stop_text(name: str) -> str:
@@ -70,10 +73,14 @@ def step_text(name: str) -> str:
     with b.forever():
         pc = b.field(wave, Wave, "pc").name
         b.set_field("%w", Worker, "base", pc)
-        handler = b.load(b.at(handlers, _index(b, pc, records).shl(3)), "ptr", align=8).name
+        index, step = _index(b, pc, records), b.load(steps, "i64", align=8)
+        traced = b.at(b.field("%d", Stepper, "trace").name, (step & TRACE - 1) * TRACE_BYTES)
+        b.store(index, traced, align=8)
+        b.store(b.field("%w", Worker, "count"), b.at(traced, 8), align=8)
+        handler = b.load(b.at(handlers, index.shl(3)), "ptr", align=8).name
         status = b.let(f"call i32 {handler}(ptr {pc}, ptr {vgprs}, ptr {sgprs}, ptr %w)", "i32")
         _return_when(b, status.cmp("eq", FAULT), status)
-        b.store(b.load(steps, "i64", align=8) + 1, steps, align=8)
+        b.store(step + 1, steps, align=8)
         b.set_field("%d", Stepper, "left", b.field("%d", Stepper, "left") - 1)
         with b.when(status.cmp("eq", END)):
             b.set_field(wave, Wave, "state", DONE)
