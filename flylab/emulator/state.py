@@ -8,6 +8,17 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_uint32, c_uint64, c_void_p
 
+from flylab.codegen.assembly.registers import APERTURES as APERTURES
+from flylab.codegen.assembly.registers import EXEC as EXEC
+from flylab.codegen.assembly.registers import M0 as M0
+from flylab.codegen.assembly.registers import MODE as MODE
+from flylab.codegen.assembly.registers import NUMBERED_SGPRS as NUMBERED_SGPRS
+from flylab.codegen.assembly.registers import SCC as SCC
+from flylab.codegen.assembly.registers import SGPR_COUNT as SGPR_COUNT
+from flylab.codegen.assembly.registers import SGPR_NAMES as SGPR_NAMES
+from flylab.codegen.assembly.registers import SINK as SINK
+from flylab.codegen.assembly.registers import VCC as VCC
+
 WAVE_SIZE = 64
 ROW_BYTES = 4 * WAVE_SIZE
 
@@ -19,14 +30,6 @@ RECORD_BYTES = 64
 SLOT_OFFSET = 8
 SLOTS = 12
 RANGE_OFFSET = 56
-
-# Scalar registers by their hardware number, then the state bits that have none.
-NUMBERED_SGPRS = 102
-VCC, M0, EXEC, SCC, MODE, SINK, APERTURES = 106, 124, 126, 128, 129, 130, 132
-SGPR_COUNT = 144
-SGPR_NAMES = {"flat_scratch": 102, "xnack_mask": 104, "vcc": VCC, "m0": M0, "exec": EXEC, "src_scc": SCC, "scc": SCC,
-              "src_shared_base": APERTURES, "src_shared_limit": APERTURES + 2, "src_private_base": APERTURES + 4,
-              "src_private_limit": APERTURES + 6}
 
 # Where LDS and private memory lie among the generic addresses, 4 GiB each. No host has memory there: x86-64 and arm64
 # give a process addresses of at most 57 bits.

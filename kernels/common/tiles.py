@@ -1,4 +1,4 @@
-"""Cutting sizes into tiles, for launchers."""
+"""What launchers check: sizes that are cut into tiles, shapes, names of variants."""
 
 from __future__ import annotations
 
@@ -27,3 +27,14 @@ def same_shape(**tensors) -> None:
         if tensor.shape != model.shape:
             raise ArgumentError(f"'{first}' has shape {model.shape} and '{name}' {tensor.shape}",
                                 hint="pass tensors of one shape")
+
+
+def named(variants, name):
+    """The variant of this name. Raises `ArgumentError` that lists them.
+
+    >>> named({"wide": 4, "narrow": 1}, "wide")
+    4
+    """
+    if name not in variants:
+        raise ArgumentError(f"{name!r} is no variant: {', '.join(variants)}", hint="name one of them")
+    return variants[name]

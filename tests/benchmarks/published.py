@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -116,19 +116,43 @@ def zeros(*shapes: tuple[int, ...], dtype: Any = F32) -> tuple[np.ndarray, ...]:
     return tuple(np.zeros(shape, dtype) for shape in shapes)
 
 
+SIZES = {"N=32M": 32 << 20, "N=256M": 256 << 20}
+
+
 def elementwise() -> Iterator[Row]:
     from flylab.kernels.elementwise.vector_add import vector_add
 
     variants = {"v0_float": (1, 1), "v1_float2": (2, 1), "v2_float4": (4, 1), "v3_float4_x4": (4, 4)}
-    for shape, size in {"N=32M": 32 << 20, "N=256M": 256 << 20}.items():
+    for shape, size in SIZES.items():
         for variant, widths in variants.items():
             yield row("elementwise", shape, variant, vector_add,
                       lambda size=size, widths=widths: (*zeros((size,), (size,), (size,)), *widths), size, 12 * size)
 
 
+TREE = {"v0_baseline": "divergent", "v1_no_divergence": "strided", "v2_no_bank_conflict": "halving",
+        "v3_add_during_load": "two_loads", "v4_unroll_last_wave": "last_wave", "v5_full_unroll": "unrolled"}
+STRIDE = {"v6_multi_add": "tree", "v7_shuffle": "shuffle", "v8_shuffle_vec4": "vec4", "v9_vec4_wide_grid": "vec4_wide"}
+
+
+def reductions() -> Iterator[Row]:
+    from flylab.kernels.reduce import grid_stride, tree
+
+    def of_tree(size: int, variant: str) -> tuple[Any, ...]:
+        return *zeros((size,), (size // tree.BLOCK // tree.VARIANTS[variant].loads,)), variant
+
+    def of_stride(size: int, variant: str) -> tuple[Any, ...]:
+        return *zeros((size,), (grid_stride.VARIANTS[variant].blocks,)), variant
+
+    for shape, size in SIZES.items():
+        for names, launcher, arguments in ((TREE, tree.tree_sums, of_tree),
+                                           (STRIDE, grid_stride.grid_stride_sums, of_stride)):
+            for published, variant in names.items():
+                yield row("reduce", shape, published, launcher, partial(arguments, size, variant), size, 4 * size)
+
+
 def rows() -> list[Row]:
     """Every row that kernels/ covers."""
-    return [*elementwise()]
+    return [*elementwise(), *reductions()]
 
 
 if __name__ == "__main__":

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from flylab.codegen.assembly.encoding import INV_TWO_PI, integer, is_inline, number
+from flylab.codegen.assembly.registers import named_registers
 from flylab.codegen.isa import Instruction
-from flylab.emulator.state import NUMBERED_SGPRS, SGPR_NAMES
+from flylab.emulator.state import NUMBERED_SGPRS
 
 VECTOR, SCALAR, CONSTANT, OFF = "v", "s", "k", "off"
-# The longest number of a register has three digits.
-_REGISTER = re.compile(r"([vsa])(?:(\d{1,3})|\[(\d{1,3}):(\d{1,3})\])")
 # The source modifiers, from the outside to the inside, each once.
 _WRAPPERS = (("-", "", "negative"), ("neg(", ")", "negative"), ("|", "|", "absolute"), ("abs(", ")", "absolute"),
              ("sext(", ")", "sign_extend"))
@@ -82,22 +80,15 @@ def bounded(text: str, low: int, high: int, what: str) -> int:
 
 
 def _register(text: str) -> Operand | None:
-    found = _REGISTER.fullmatch(text)
-    if found:
-        file, one, first, last = found.groups()
-        index = int(one if one is not None else first)
-        count = 1 if one is not None else int(last) - index + 1
-        if file == "s" and index + count > NUMBERED_SGPRS:
-            raise OperandError(f"the scalar registers end at s{NUMBERED_SGPRS - 1}, and it names {text}")
-        return Operand(SCALAR if file == "s" else VECTOR, index, count, accumulator=file == "a")
     if text == "off":
         return Operand(OFF)
-    name, _, half = text.rpartition("_")
-    if half in ("lo", "hi") and name in SGPR_NAMES:
-        return Operand(SCALAR, SGPR_NAMES[name] + (half == "hi"), 1)
-    if text in SGPR_NAMES:
-        return Operand(SCALAR, SGPR_NAMES[text], 1 if text in ("m0", "scc", "src_scc") else 2)
-    return None
+    found = named_registers(text)
+    if found is None:
+        return None
+    file, index, count = found
+    if text[0] == "s" and text[1] in "[0123456789" and index + count > NUMBERED_SGPRS:
+        raise OperandError(f"the scalar registers end at s{NUMBERED_SGPRS - 1}, and it names {text}")
+    return Operand(SCALAR if file == "s" else VECTOR, index, count, accumulator=file == "a")
 
 
 def constant_bits(operand: Operand, type_: str) -> int:

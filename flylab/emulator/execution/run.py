@@ -18,6 +18,7 @@ from flylab.emulator.arguments import Buffer, whole
 from flylab.emulator.execution.helpers import Task, start, submit
 from flylab.emulator.execution.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
 from flylab.emulator.execution.residents import Context, Residents, workgroups_per_unit
+from flylab.emulator.execution.standstill import interrupted_note, standstill_error
 from flylab.emulator.probes.findings import MOST_FINDINGS, Entry, Findings, Scene
 from flylab.emulator.probes.probe import Probes
 from flylab.emulator.state import (
@@ -264,10 +265,12 @@ class Run:
                 self._work(0)
             for task in tasks:
                 task.finish()
-        except BaseException:
+        except BaseException as interruption:
             self.launch.stop = 1
             for task in tasks:
                 task.finish()
+            if note := interrupted_note(self):
+                interruption.add_note(note)
             raise
         finally:
             _running.discard(self)
@@ -356,8 +359,6 @@ def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Bu
         error.workgroup, error.findings = worker.group, found.listed
         raise error
     if launch.residents.still:
-        from flylab.emulator.execution.standstill import standstill_error
-
         raise standstill_error(launch)
     if error_ := found.error():
         raise error_

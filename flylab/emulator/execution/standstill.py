@@ -1,8 +1,11 @@
-"""The error of a launch that stands still: what it waits for, where, and how much of it the chip would hold at once."""
+"""Where the workgroups of a launch stand that does not end: in the error of one that stands still, or in a note of what
+interrupted it."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from flylab.emulator.decoding.decode import source_line
@@ -30,17 +33,7 @@ def standstill_error(run: Run) -> DeviceError:
         begun = "its workgroup only spins or waits at a barrier, and nothing changes what it goes by"
         hint = "nothing changes what would end the loop, or who should come to the barrier has ended: look at both"
     lines = [f"kernel '{kernel.name}' stands still: {begun}"]
-    alike = Counter(_places(run, context) for context in waiting)
-    for number, (places, count) in enumerate(alike.items()):
-        if number == SHOWN:
-            lines.append(f"    and in {len(alike) - SHOWN} other ways")
-            break
-        first = next(c for c in waiting if _places(run, c) == places)
-        more = f" and {count - 1} more" if count > 1 else ""
-        lines.append(f"    block {coordinates(first.group, run.geometry.grid)}{more}:")
-        lines += [f"        {place}" for place in places[:SHOWN]]
-        if len(places) > SHOWN:
-            lines.append(f"        and {len(places) - SHOWN} more waves")
+    lines += _blocks(run, [(context, context.group) for context in waiting])
     if unstarted:
         limit = (f"the software device keeps {MOST_RESIDENT_BYTES} bytes of them" if residents.starved else
                  f"{kernel.target} holds {residents.most} of them at once")
@@ -51,11 +44,36 @@ def standstill_error(run: Run) -> DeviceError:
     return DeviceError("\n".join(lines), where=where, hint=hint)
 
 
+def interrupted_note(run: Run) -> str:
+    """Where a launch stood when it was interrupted, as a note on the exception; "" where no workgroup was under way."""
+    running = [(context, worker.group) for context, worker in zip(run.contexts, run.workers, strict=True) if context]
+    suspended = [(context, context.group) for context in run.residents.suspended]
+    lines = _blocks(run, sorted((pair for pair in (*running, *suspended) if _waves(run, pair[0])), key=itemgetter(1)))
+    return "\n".join([f"kernel '{run.loaded.kernel.name}' was interrupted in", *lines]) if lines else ""
+
+
+def _blocks(run: Run, contexts: Sequence[tuple[Context, int]]) -> list[str]:
+    """What each of these workgroups does, by their numbers, those that do the same taken together."""
+    lines: list[str] = []
+    alike = Counter(_places(run, context) for context, _ in contexts)
+    for number, (places, count) in enumerate(alike.items()):
+        if number == SHOWN:
+            lines.append(f"    and in {len(alike) - SHOWN} other ways")
+            break
+        first = next(group for context, group in contexts if _places(run, context) == places)
+        more = f" and {count - 1} more" if count > 1 else ""
+        lines.append(f"    block {coordinates(first, run.geometry.grid)}{more}:")
+        lines += [f"        {place}" for place in places[:SHOWN]]
+        if len(places) > SHOWN:
+            lines.append(f"        and {len(places) - SHOWN} more waves")
+    return lines
+
+
 def _waves(run: Run, context: Context) -> list[tuple[int, int, int]]:
-    """Of each wave that has not ended: number, state, and the instruction where it waits or goes on."""
+    """Of each wave that has begun and not ended: number, state, and the instruction where it waits or goes on."""
     waves = (Wave * run.geometry.waves).from_address(context.memory[2].address)
     return [(n, wave.state, (wave.pc - run.records.address) // RECORD_BYTES - (wave.state == WAITING))
-            for n, wave in enumerate(waves) if wave.state != DONE]
+            for n, wave in enumerate(waves) if wave.state != DONE and wave.pc]
 
 
 def _places(run: Run, context: Context) -> tuple[str, ...]:

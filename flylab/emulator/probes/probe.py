@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from flylab.codegen.assembly.effects import Effects, effects
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.decoding.decode import Coded
 from flylab.emulator.decoding.registers import Registers
@@ -24,7 +25,6 @@ from flylab.emulator.probes.shadow import Template
 from flylab.emulator.state import EXEC, RECORD_BYTES, Worker
 
 if TYPE_CHECKING:
-    from flylab.codegen.assembly.effects import Effects  # type: ignore[import-not-found, unused-ignore]
     from flylab.emulator.probes.findings import Entry, Finding, Scene
 
 NOTE_BYTES = 256
@@ -179,8 +179,6 @@ class _Plan:
 def attach(code: Code, coded: Sequence[Coded], handlers: Sequence[int], registers: Registers,
            instruments: Sequence[Instrument]) -> Probes:
     """Makes the probes of a kernel. `handlers` are those of its instructions."""
-    from flylab.codegen.assembly.effects import effects
-
     plans = []
     for one, instruction in zip(coded, code.kernel.instructions, strict=True):
         plan = _Plan()

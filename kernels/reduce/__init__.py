@@ -1,0 +1,1 @@
+"""Reductions: many elements in, one number out."""
