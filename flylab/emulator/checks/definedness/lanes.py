@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flylab.emulator.checks.definedness.places import MASK, SGPR_ORIGIN, VECTOR, Item, Known
+from flylab.emulator.checks.definedness.places import MASK, SCALAR, SGPR_ORIGIN, VECTOR, Item, Known
 from flylab.emulator.handlers.ir import Value
 from flylab.emulator.probes.probe import Frame, Piece
 from flylab.emulator.probes.shadow import RowShadow
@@ -91,8 +91,8 @@ def _emit(frame: Frame, equations: Sequence[Equation], whole: bool) -> None:
 def _store_defined(known: Known, results: Sequence[Item]) -> None:
     b = known.b
     for item in results:
-        if item.kind == MASK:
-            b.store(b.const(-1, "i64"), known.scalar(item))
+        if item.kind in (MASK, SCALAR):
+            b.store(b.const(-1, "i64" if item.kind == MASK else "i32"), known.scalar(item))
         else:
             row = known.row(item)
             b.set_field(row, RowShadow, "valid", b.field(row, RowShadow, "valid") | known.active)

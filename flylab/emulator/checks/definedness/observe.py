@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from flylab.emulator.checks.definedness.lds import note_of
 from flylab.emulator.checks.definedness.places import (
     MASK,
-    NEVER,
     SCALAR_ORIGIN,
     SGPR_ORIGIN,
     SGPR_VALID,
@@ -22,7 +21,7 @@ from flylab.emulator.checks.definedness.places import (
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.probes.probe import Frame, Piece, find
 from flylab.emulator.probes.shadow import RowShadow, WaveShadow
-from flylab.emulator.state import EXEC, SCC, SHARED_APERTURE, PRIVATE_APERTURE, VCC, WAVE_SIZE
+from flylab.emulator.state import PRIVATE_APERTURE, SCC, SHARED_APERTURE, VCC, WAVE_SIZE
 
 ADDRESS, DATA, BRANCH, INTO_EXEC = range(40, 44)
 """The kinds of findings, one for each way of looking at a value."""
@@ -123,15 +122,14 @@ def _rows_text(name: str) -> str:
     """Reports each of some rows that is undefined in some lanes: (worker, shadow, lanes, index, kind, row, count)."""
     b = Builder()
     lanes, index, kind = (Value(b, f"%{n}", "i64") for n in ("lanes", "index", "kind"))
-    end, at = Value(b, "%first", "i32") + Value(b, "%count", "i32"), _counted(b, "%first")
-    with at as row:
+    with b.set_bits(_numbers(b)) as (number, _):
+        row = Value(b, "%first", "i32") + number.to("i32")
         shadow = row_shadow(b, "%shadow", row)
         valid = b.field(shadow, RowShadow, "valid")
         undefined = lanes & ~valid
         with b.when(undefined.cmp("ne", 0)):
             _find(b, index, kind, undefined, row, b.field(shadow, RowShadow, "origin"))
             b.set_field(shadow, RowShadow, "valid", valid | lanes)
-        at.until(end)
     b.do("ret void")
     return b.function(name, "void @(ptr %w, ptr %shadow, i64 %lanes, i64 %index, i64 %kind, i32 %first, i32 %count)")
 
@@ -144,12 +142,12 @@ def _scalars_text(name: str) -> str:
     b = Builder()
     lanes, index, kind, bits = (Value(b, f"%{n}", "i64") for n in ("lanes", "index", "kind", "bits"))
     first = Value(b, "%first", "i32")
-    end, at = first + Value(b, "%count", "i32"), _counted(b, "%first")
     masked = kind.cmp("eq", INTO_EXEC) | first.cmp("eq", VCC)
     with b.when(lanes.cmp("eq", 0)):
         b.do("ret void")
         b.label(b.fresh("unreached"))
-    with at as number:
+    with b.set_bits(_numbers(b)) as (nth, _):
+        number = first + nth.to("i32")
         place = b.at("%shadow", number * 4 + SGPR_VALID)
         valid = b.load(place, "i32")
         half = (number & 1).cmp("ne", 0).select(bits.shr(32), bits).to("i32")
@@ -158,10 +156,14 @@ def _scalars_text(name: str) -> str:
             origin = b.load(b.at("%shadow", number * 4 + SGPR_ORIGIN), "i32")
             _find(b, index, kind, lanes, number | SCALAR_ORIGIN, origin)
             b.store(valid | wanted, place)
-        at.until(end)
     b.do("ret void")
     return b.function(name, "void @(ptr %w, ptr %shadow, i64 %lanes, i64 %index, i64 %kind, i32 %first, i32 %count, "
                             "i64 %bits)")
+
+
+def _numbers(b: Builder) -> Value:
+    """A bit for each of the `count` registers."""
+    return b.const(1, "i64").shl(Value(b, "%count", "i32").to("i64")) - 1
 
 
 def _find(b: Builder, index: Value, kind: Value, lanes: Value, register: Value, origin: Value) -> None:
@@ -169,33 +171,4 @@ def _find(b: Builder, index: Value, kind: Value, lanes: Value, register: Value, 
     find(b, "%w", index, kind, lanes.count("cttz"), origin, lanes, register, origin, note_of(b, "%shadow", origin))
 
 
-class _counted:
-    """`with _counted(b, first) as n:` a loop over numbers, which `until(end)` ends."""
-
-    def __init__(self, b: Builder, first: str):
-        self.b, self.first = b, first
-
-    def __enter__(self) -> Value:
-        b = self.b
-        self.before, self.head, self.tail, self.after = (b.fresh(p) for p in ("before", "head", "tail", "after"))
-        for name in (self.before, self.head):
-            b.jump(name)
-            b.label(name)
-        self.number, self.next = "%" + b.fresh("number"), "%" + b.fresh("next")
-        b.do(f"{self.number} = phi i32 [ {self.first}, %{self.before} ], [ {self.next}, %{self.tail} ]")
-        return Value(b, self.number, "i32")
-
-    def until(self, end: Value) -> None:
-        b = self.b
-        b.jump(self.tail)
-        b.label(self.tail)
-        b.do(f"{self.next} = add i32 {self.number}, 1")
-        b.branch(Value(b, self.next, "i32").cmp("uge", end), self.after, self.head)
-        b.label(self.after)
-
-    def __exit__(self, *exc: object) -> None:
-        pass
-
-
 HELPERS: Mapping[str, Callable[[str], str]] = {ROWS: _rows_text, SCALARS: _scalars_text}
-_ = NEVER, EXEC
