@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from flylab.background import interruptible
 from flylab.codegen.assembler import TRIPLE, assemble_text, has_assembly
 from flylab.codegen.assembly.strings import files_of
+from flylab.codegen.barriers import numbered, settled
 from flylab.codegen.isa import Isa
 from flylab.codegen.signed_zeros import keep_zero_minus
 from flylab.errors import CompileError, ToolchainError
@@ -54,16 +55,20 @@ class Optimised:
     opt_level: int
     has_assembly: bool = False
     """Whether the user's own assembly is in it, which LLVM here can print, and not assemble."""
+    barriers: tuple[str, ...] = ()
+    """The places of its barriers, by their numbers."""
 
     def _emit(self, kind: str) -> Any:
         # Emitting changes the module, so each starts from the bitcode.
-        module = _llvm().parse_bitcode(self.bitcode)
-        return getattr(_machine(self.target, self.opt_level), f"emit_{kind}")(module)
+        module, machine = _llvm().parse_bitcode(self.bitcode), _machine(self.target, self.opt_level)
+        machine.set_asm_verbosity(bool(self.barriers))
+        return getattr(machine, f"emit_{kind}")(module)
 
     @cached_property
     def assembly(self) -> str:
         """The assembly text."""
-        return str(interruptible(_alone, self._emit, "assembly"))
+        text = str(interruptible(_alone, self._emit, "assembly"))
+        return settled(text, self.barriers) if self.barriers else text
 
     @cached_property
     def object_code(self) -> bytes:
@@ -94,6 +99,7 @@ def _alone(function: Callable[..., T], *arguments: Any) -> T:
 
 def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     llvm = _llvm()
+    llvm_ir, barriers = numbered(llvm_ir)
     try:
         module = llvm.parse_assembly(llvm_ir)
     except RuntimeError as error:
@@ -110,7 +116,7 @@ def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     kept = keep_zero_minus(found)
     if kept != found:
         module = llvm.parse_assembly(kept)
-    return Optimised(bytes(module.as_bitcode()), target, opt_level, has_assembly(kept))
+    return Optimised(bytes(module.as_bitcode()), target, opt_level, has_assembly(kept), barriers)
 
 
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:

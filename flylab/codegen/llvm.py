@@ -28,17 +28,23 @@ def translate(module: Any) -> str:
     return str(llvm.translate_module_to_llvmir(module.operation))
 
 
-_PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+),.* scope: (!\d+)", re.M)
+_PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)(?:, column: (\d+))?,.* scope: (!\d+)", re.M)
 _SCOPE = re.compile(r"^(!\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlockFile)\(.*\bfile: (!\d+)", re.M)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*)", directory: "(.*)"', re.M)
 _USE = re.compile(r",? !dbg (!\d+)")
 
 
+def places_of(text: str) -> dict[str, tuple[str, int, int]]:
+    """File, line and column of the places in the debug metadata of LLVM IR, by their names there (`!12`)."""
+    files = {name: unescaped(os.path.join(folder, base)) for name, base, folder in _FILE.findall(text)}
+    scopes = {scope: files[name] for scope, name in _SCOPE.findall(text) if name in files}
+    return {name: (scopes[scope], int(line), int(column or 0))
+            for name, line, column, scope in _PLACE.findall(text) if scope in scopes}
+
+
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
     """LLVM IR without its debug metadata, and for each line of it the line in the Python file `file`."""
-    files = {name: unescaped(os.path.join(folder, base)) for name, base, folder in _FILE.findall(text)}
-    mine = {scope for scope, name in _SCOPE.findall(text) if files.get(name) == file}
-    places = {name: int(line) for name, line, scope in _PLACE.findall(text) if scope in mine}
+    places = {name: line for name, (where, line, _) in places_of(text).items() if where == file}
     body = lines_of(text.split("\n!llvm.dbg.cu")[0].split("\n!llvm.module.flags")[0].rstrip())
     lines = []
     for line in body:

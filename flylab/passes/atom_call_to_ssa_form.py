@@ -15,12 +15,15 @@ from functools import cache
 from typing import Any
 
 from flylab.atoms import CopyAtom, mma_atom
-from flylab.dialect.operations import attribute
+from flylab.dialect.operations import attribute, mlir_ir
 from flylab.dialect.types import of_mlir
 from flylab.passes.regions import branch
-from flylab.passes.rewriter import Builder, Pass, erase, operations
+from flylab.passes.rewriter import Builder, Pass, erase, operations, parse_type
 from flylab.passes.uniform import has_first_lane, is_uniform
 from flylab.passes.vectors import vector_type
+
+ALL_PASS = 0x7FF
+"""The scheduling mask that lets every sort of instruction pass. Source: LLVM's AMDGPU usage guide."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class _Group:
         if not atom.op.to_lds:
             _split(inside, atom, source, target)
             return True
+        ir = mlir_ir()
         # Before the branch: in it, the first lane that is on need not be the wave's first.
         at = self.inside.before.parent if self.inside else op
         apart = 0 if has_first_lane(at) or is_uniform(target) else atom.op.bits // 8
@@ -75,7 +79,7 @@ class _Group:
         target = Builder(at).fly("first_lane", [target], [target.type], apart=apart)
         inside.fly("copy_atom_call", [source, target], [], atom=atom)
         # No instruction; without it LLVM makes one copy of those that end two arms, and takes one arm's place for both.
-        inside.intrinsic("llvm.amdgcn.wave.barrier", [])
+        inside.op("rocdl.sched.barrier", [], mask=ir.IntegerAttr.get(parse_type("i32"), ALL_PASS))
         return True
 
 

@@ -7,14 +7,13 @@ gfx942.
 from __future__ import annotations
 
 import os
-import threading
-from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 from flylab import settings
 from flylab.errors import FlylabError, NotSupportedError
+from flylab.runtime.choices import Choices
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target, check_lds, target
 
 EMULATED, HIP = "emulated", "hip"
@@ -31,18 +30,7 @@ class Device:
         return f"{self.kind}:{self.target}"
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """What `use` chose (None is whatever the environment says), and what holds again after its block."""
-
-    device: Device | None = None
-    before: _Choice | None = None
-
-
-# Of the whole process. A notebook may run each cell in a copied context, so a context variable would forget.
-_plain = _Choice()
-# Of a `with` block, or of a thread that is not the main one: a choice there must not move what other threads run on.
-_scoped: ContextVar[_Choice | None] = ContextVar("flylab_device", default=None)
+_choices: Choices[Device] = Choices("flylab_device")
 
 
 def parse(spec: str) -> Device:
@@ -73,7 +61,7 @@ def current() -> Device:
 
     Raises `FlylabError`, naming the variable, where the environment names no device.
     """
-    chosen = (_scoped.get() or _plain).device
+    chosen = _choices.current()
     if chosen is not None:
         return chosen
     for name in (*settings.DEVICE.names, "ARCH"):
@@ -96,28 +84,15 @@ class use:
     """
 
     def __init__(self, *spec: str | Device | None):
-        global _plain
-        self._outer = _scoped.get()
-        self._choice = _Choice(_chosen(spec), self._outer and self._outer.before)
-        self._plain_before = _plain
-        if self._outer is None and threading.current_thread() is threading.main_thread():
-            _plain = self._choice
-        else:
-            _scoped.set(self._choice)
+        self._chosen = _choices.choose(_chosen(spec))
         self.device = current()
 
     def __enter__(self) -> Device:
-        global _plain
-        # What the call chose holds for the block alone now.
-        if _plain is self._choice:
-            _plain = self._plain_before
-        before = _scoped.get()
-        _scoped.set(_Choice(self._choice.device, self._outer if before is self._choice else before))
+        self._chosen.enter()
         return self.device
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        inner = _scoped.get()
-        _scoped.set(inner and inner.before)
+        self._chosen.leave()
 
     def __repr__(self) -> str:
         return f"<device {self.device}>"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
+
+from flylab.runtime.choices import Choices
 
 
 @dataclass(frozen=True)
@@ -18,31 +19,39 @@ class Asked:
 
 
 _PLAIN = Asked()
-_asked: ContextVar[Asked] = ContextVar("flylab_watch", default=_PLAIN)
+_choices: Choices[Asked] = Choices("flylab_watch")
 
 
 def asked() -> Asked:
     """What launches are watched for now."""
-    return _asked.get()
+    return _choices.current() or _PLAIN
 
 
 class watch:
-    """Watch the launches of a block on the software device: checks, counters, a log of accesses of memory.
+    """Watch the launches that follow on the software device: checks, counters, a log of accesses of memory.
 
-        with flylab.watch(check="all", counters=True):
+    `check` is "auto" (every check, for launches of at most 65,536 threads: what holds without `watch`), "all" (for any
+    launch, and strictly: what the descriptor of a buffer cuts off is an error too), None (no checks, at full speed), or
+    a tuple of names of checks. `counters` and `log` (True, or how many accesses are kept) are then `run.counters` and
+    `run.log` of what a launch returns.
+
+        flylab.watch(check="all")                     # until the next call
+        with flylab.watch(counters=True):             # for a block, in this thread or task
             run = launch(a, b)
 
-    `check` is "auto" (every check, for launches of at most 65,536 threads; what holds without `watch`), "all" (for any
-    launch; also an error is what a buffer's descriptor cuts off), None (no checks, at full speed), or a tuple of names
-    of checks. `counters` and `log` (True, or how many accesses are kept) are of each report of the run: `run.counters`,
-    `run.log`. Holds for this thread or task. Raises `DeviceError`, at the launch, for what is no check.
+    `flylab.watch()` goes back to the beginning. Raises `DeviceError`, at the launch, for what is no check.
     """
 
     def __init__(self, check: Any = "auto", counters: bool = False, log: int | bool = False):
         self.asked = Asked(check, counters, log)
+        self._chosen = _choices.choose(self.asked)
 
-    def __enter__(self) -> None:
-        self._token = _asked.set(self.asked)
+    def __enter__(self) -> Asked:
+        self._chosen.enter()
+        return self.asked
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        _asked.reset(self._token)
+        self._chosen.leave()
+
+    def __repr__(self) -> str:
+        return f"<watch check={self.asked.check!r} counters={self.asked.counters} log={self.asked.log}>"

@@ -15,7 +15,8 @@ class Instruction:
 
     `operands` are the comma-separated ones, `modifiers` the words after them (`offset:16`, `clamp`, `vmcnt(0)`), both
     without expressions of numbers. `source` is (file, line, column) from the `.loc` in force, or None. `symbolic` are
-    the numbers of the operands that hold a symbol's address.
+    the numbers of the operands that hold a symbol's address. `barriers` are the barriers of the wave that stand before
+    it, which are no instructions: the place that each comes from, or None.
     """
 
     index: int
@@ -27,6 +28,7 @@ class Instruction:
     isa_line: int
     source: tuple[str, int, int] | None
     symbolic: tuple[int, ...] = ()
+    barriers: tuple[tuple[str, int, int] | None, ...] = ()
 
     def __str__(self) -> str:
         return self.text

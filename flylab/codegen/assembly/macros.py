@@ -14,6 +14,8 @@ from flylab.codegen.assembly.expressions import BadExpression
 from flylab.codegen.assembly.strings import unescaped, without_comment
 from flylab.errors import CompileError
 
+WAVE_BARRIER = "; wave barrier"
+"""The comment in place of a barrier of the wave, which is no instruction; of no other comment there is a statement."""
 METADATA, END_OF_METADATA = ".amdgpu_metadata", ".end_amdgpu_metadata"
 _REPEATS = (".rept", ".rep", ".irp", ".irpc")
 # Each directive that takes the lines up to another one, with those that open and close the same sort.
@@ -25,6 +27,7 @@ _COMPARED: dict[str, Callable[[int], bool]] = {
     ".if": lambda n: n != 0, ".ifne": lambda n: n != 0, ".ifeq": lambda n: n == 0, ".ifge": lambda n: n >= 0,
     ".ifgt": lambda n: n > 0, ".ifle": lambda n: n <= 0, ".iflt": lambda n: n < 0, ".elseif": lambda n: n != 0}
 _MOST_LINES, _MOST_NESTED, _LONGEST = 1 << 20, 200, 1 << 16
+_BARRIER_LINE = re.compile(rf"\s*{WAVE_BARRIER}( at .*:\d{{1,9}}:\d{{1,9}})?\s*")
 _LABEL = re.compile(r'([\w.$@]+|"[^"]*"):(?![:=])\s*')
 _NUMBERED = re.compile(r"^[ \t]*\d+:", re.M)
 _NUMBER_REFERENCE = re.compile(r"(?<![\w.$@])(\d+)([bf])(?![\w.$@])")
@@ -102,6 +105,8 @@ class Statements:
             number, raw = line
             stripped = without_comment(raw).strip()
             if not stripped or stripped[0] == "#":
+                if WAVE_BARRIER in raw and self._active() and _BARRIER_LINE.fullmatch(raw):
+                    yield Statement(number, raw.strip())
                 continue
             statement = Statement(number, stripped)
             if stripped[0] == "." or ":" in stripped or self.macros or self.conditions or self.numbered:
@@ -110,6 +115,10 @@ class Statements:
                 yield statement
         if self.conditions:
             raise CompileError("the assembly ends within an .if", hint="it needs its .endif")
+
+    def _active(self) -> bool:
+        """Whether the lines now count: no condition is open that does not hold."""
+        return not self.conditions or self.conditions[-1].active
 
     def metadata(self, start: Statement) -> list[Line]:
         """The lines up to the end of the metadata, as they are."""
@@ -140,7 +149,7 @@ class Statements:
         self.stack.append(_Lines(lines, 0, len(self.conditions), is_macro))
 
     def _statements(self, statement: Statement) -> Iterator[Statement]:
-        active = not self.conditions or self.conditions[-1].active
+        active = self._active()
         while active and ":" in statement.text and (found := _LABEL.match(statement.text)):
             label = found[1].strip('"')
             if label.isdecimal():
@@ -204,7 +213,7 @@ class Statements:
 
     def _condition(self, statement: Statement, word: str, rest: str) -> None:
         if word.startswith(".if"):
-            outer = not self.conditions or self.conditions[-1].active
+            outer = self._active()
             holds = outer and self._holds(statement, word, rest)
             self.conditions.append(_Condition(holds, holds or not outer))
             return

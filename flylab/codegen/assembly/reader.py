@@ -18,6 +18,7 @@ from flylab.errors import CompileError
 from flylab.targets import Target
 
 _LOC = re.compile(r"\.loc\s+(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
+_BARRIER_PLACE = re.compile(r" at (.*):(\d{1,9}):(\d{1,9})$")
 _ASSIGNMENT = re.compile(r'([\w.$@]+|"[^"]*")\s*==?\s*(?!=)(.*)')
 _NAME = re.compile(r"[A-Za-z_.$@][^\s,]*")
 _SECTION = re.compile(r'("[^"]*"|[^\s,]+)\s*(?:,\s*"([^"]*)")?')
@@ -44,6 +45,7 @@ class Reader:
         self.files: dict[int, str] = {}
         self.metadata: list[tuple[int, str]] = []
         self.source: tuple[str, int, int] | None = None
+        self.barriers: tuple[tuple[str, int, int] | None, ...] = ()
         self.lds_bytes = 0
         self.counts_registers = predefined.PREFIX in text
         if self.counts_registers:
@@ -55,8 +57,11 @@ class Reader:
                                       hint="a descriptor ends with .end_amdhsa_kernel")
             if statement.text[-1] == ":":
                 self._label(statement, statement.text[:-1])
-            elif statement.text[0] != "." and not _ASSIGNMENT.match(statement.text):
+            elif statement.text[0] not in ".;" and not _ASSIGNMENT.match(statement.text):
                 self._instruction(statement)
+            elif statement.text[0] == ";":
+                found = _BARRIER_PLACE.search(statement.text)
+                self.barriers += ((found[1], int(found[2]), int(found[3])) if found else None,)
             elif statement.text == METADATA:
                 self.metadata += statements.metadata(statement)
             else:
@@ -131,7 +136,8 @@ class Reader:
         operands = with_implied(mnemonic, operands)
         code = self.codes[self.section.name].instructions
         code.append(Instruction(len(code), self.section.size, " ".join(statement.text.split()), mnemonic, operands,
-                                modifiers, statement.number, self.source, symbolic))
+                                modifiers, statement.number, self.source, symbolic, self.barriers))
+        self.barriers = ()
         self.section.size += size_of(mnemonic, operands, modifiers)
 
     def _directive(self, statement: Statement) -> None:

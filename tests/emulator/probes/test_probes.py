@@ -224,6 +224,13 @@ def test_a_launcher_is_watched_inside_the_block(install: Callable[[Instrument], 
         launch(numbers)
     launch(numbers)
     assert numbers.all()
+    try:
+        flylab.watch(check="all")
+        with pytest.raises(CheckError):
+            launch(numbers)
+    finally:
+        flylab.watch()
+    launch(numbers)
 
 
 @pytest.mark.parametrize("log", [-1, 2.5, "yes"])
