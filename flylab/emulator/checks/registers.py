@@ -119,7 +119,7 @@ def _scalar(site: Site, name: str) -> Iterator[Piece]:
     if row is None:
         yield from _defined(site)
     else:
-        yield scalar_piece(row, site.instruction, observe.into_exec)
+        yield scalar_piece(row, site.instruction)
 
 
 def _vector(site: Site) -> Iterator[Piece]:

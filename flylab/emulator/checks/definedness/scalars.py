@@ -9,11 +9,11 @@ where a defined bit is set.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from flylab.codegen.isa import Instruction
+from flylab.emulator.checks.definedness.observe import SCALARS, into_exec
 from flylab.emulator.checks.definedness.places import SGPR_ORIGIN, SGPR_VALID, Words
 from flylab.emulator.decoding.operands import CONSTANT, constant_bits, parse_operand
 from flylab.emulator.decoding.table import TYPES, Row
@@ -55,15 +55,14 @@ class Scalar:
     results: tuple[int, ...]
     sources: tuple[int, ...]
     to_exec: bool
-    words: list[int] = field(compare=False, hash=False, default_factory=list)
 
     @property
     def key(self) -> str:
         return f"scalar {self.row.mnemonic} {self.kinds} {self.results} {self.sources} {self.to_exec}"
 
 
-def scalar_piece(row: Row, instruction: Instruction, observe: Callable[..., None]) -> Piece:
-    """The piece of a scalar instruction; `observe(frame, lanes, sources)` reports undefined bits that go into EXEC."""
+def scalar_piece(row: Row, instruction: Instruction) -> Piece:
+    """The piece of a scalar instruction; undefined bits that go into EXEC are reported."""
     words, kinds, places = Words(), "", []
     operands = [parse_operand(text) for text in instruction.operands]
     results = operands[:len(row.named_results)]
@@ -78,14 +77,15 @@ def scalar_piece(row: Row, instruction: Instruction, observe: Callable[..., None
             places.append(words.put(operand.index))
     to_exec = ".exec" in row.results or any(EXEC <= o.index < EXEC + 2 for o in results)
     form = Scalar(row, kinds, tuple(words.put(o.index) for o in results), tuple(places), to_exec)
-    return Piece(form.key, lambda frame: _Emitter(frame, form, observe).emit(), tuple(words.values))
+    return Piece(form.key, lambda frame: _Emitter(frame, form).emit(), tuple(words.values),
+                 (SCALARS,) if to_exec else ())
 
 
 class _Emitter:
     """Writes the IR of one scalar instruction."""
 
-    def __init__(self, frame: Frame, form: Scalar, observe: Callable[..., None]):
-        self.frame, self.b, self.form, self.observe = frame, frame.b, form, observe
+    def __init__(self, frame: Frame, form: Scalar):
+        self.frame, self.b, self.form = frame, frame.b, form
         self.name = form.row.mnemonic
         self.results = [frame.word(n) for n in form.results]
         self.named: list[Source] = []
@@ -197,7 +197,7 @@ class _Emitter:
         if parts[place].type == "i32":  # one half of EXEC
             high = self.results[0].cmp("eq", EXEC + 1)
             lanes = high.select(lanes.shl(32), lanes)
-        self.observe(self.frame, lanes, [s.number for s in unknown], width(parts[place].type) // 32)
+        into_exec(self.frame, lanes, [s.number for s in unknown if s.number], width(parts[place].type) // 32)
         for n, type_name in enumerate(row.results):
             if type_name != ".exec":
                 parts[n] = parts[n].like(0)
