@@ -26,7 +26,7 @@ from flylab.emulator.checks.definedness.scalars import scalar_piece
 from flylab.emulator.checks.definedness.words import WORDS
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.instructions.lds import two_offsets
-from flylab.emulator.instructions.memory import modifiers
+from flylab.emulator.instructions.memory import BUFFER_FLAGS, modifiers
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Piece, Site
 from flylab.emulator.probes.shadow import ALL, Template
@@ -170,7 +170,7 @@ def _beside_lds(site: Site, name: str) -> Iterator[Piece]:
     """Other ways to write to LDS: loads to it, flat stores, and lanes side by side."""
     effects, instruction = site.effects, site.instruction
     if effects.to_lds:
-        offset, _ = modifiers(instruction, _SPACES.get(effects.space, effects.space), frozenset({"offen", "idxen", "lds"}))
+        offset, _ = modifiers(instruction, _SPACES.get(effects.space, effects.space), BUFFER_FLAGS | {"lds"})
         yield lds.lanes_write_piece(offset, -(-effects.bytes // 4) * 4, -1)
     elif name == "ds_write_addtid_b32":
         offset, _ = modifiers(instruction, "lds")

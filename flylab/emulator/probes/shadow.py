@@ -37,8 +37,8 @@ class WaveShadow(ctypes.Structure):
 
     Operations are numbered from 1 by counter. Up to number `vm_done` they have been waited for; `vm_flat`,
     `lgkm_scalar` and `lgkm_flat` are the numbers of the last flat and scalar ones, which come back out of order. The
-    rings hold the instruction of operation n at n % RING. An entry of `lds_notes` has an instruction + 1 and the byte of
-    LDS where it read what is undefined.
+    rings hold the instruction of operation n at n % RING. An entry of `lds_notes` has an instruction + 1 and the byte
+    of LDS where it read what is undefined.
     """
 
     _fields_ = [("initial_exec", c_uint64),

@@ -48,9 +48,9 @@ class Equation:
         if self.choice:
             no, yes, mask = self.choice
             bits = known.b.load(known.b.at("%s", known.number(mask) * 4), "i64")
-            for item, picked in ((no, ~bits), (yes, bits)):
-                if item:
-                    found = found & (known.lanes(item) | ~picked)
+            for arm, others in ((no, bits), (yes, ~bits)):
+                if arm:
+                    found = found & (known.lanes(arm) | others)
             found = found & known.lanes(mask)
         return found | known.lanes(self.result) if self.kept else found
 

@@ -55,7 +55,8 @@ def _emit_rows(frame: Frame, count: int, generic: bool) -> None:
 
 def observe_scalars(first: int, count: int, kind: int) -> Piece:
     """Scalar registers that are looked at as a whole."""
-    return Piece(f"observe scalars {count}", lambda frame: _emit_scalars(frame, count), (first, count, kind), (SCALARS,))
+    words = (first, count, kind)
+    return Piece(f"observe scalars {count}", lambda frame: _emit_scalars(frame, count), words, (SCALARS,))
 
 
 def _emit_scalars(frame: Frame, count: int) -> None:

@@ -95,16 +95,16 @@ class _Emitter:
         found = []
         named = iter(zip(self.form.kinds, self.form.sources, strict=True))
         for type_name in self.form.row.sources:
-            type_ = "i32" if type_name == ".scc" else "i64" if type_name[0] == "." else TYPES[type_name.lstrip("@")].bits
             if type_name[0] == ".":
                 number = self.b.const({".scc": SCC, ".exec": EXEC}[type_name], "i32")
-                source = self._register(number, type_)
+                source = self._register(number, {".scc": "i32", ".exec": "i64"}[type_name])
                 if type_name == ".exec":
                     source.undefined = None
             elif type_name[0] == "@":
-                source = self._register(self.results[0], type_)
+                source = self._register(self.results[0], TYPES[type_name[1:]].bits)
             else:
                 kind, word = next(named)
+                type_ = TYPES[type_name].bits
                 source = self._constant(word, type_) if kind == "k" else self._register(self.frame.word(word), type_)
                 self.named.append(source)
             found.append(source)
