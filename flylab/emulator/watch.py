@@ -14,8 +14,14 @@ from flylab.errors import DeviceError
 if TYPE_CHECKING:
     from flylab.emulator.probes.probe import Instrument
 
-CHECKS: dict[str, str] = {"registers": "checks.registers"}
-"""Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe."""
+CHECKS: dict[str, str] = {
+    "bounds": "",
+    "registers": "checks.registers",
+    "waits": "checks.waits",
+}
+"""Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe; "" where the
+device checks without probes."""
+COUNTERS, LOG = "counters.instrument", "counters.recorder"
 AUTO, ALL, NONE = "auto", "all", "none"
 SMALL_LAUNCH = 1 << 16
 """Threads up to which a launch is checked by itself."""
@@ -36,7 +42,8 @@ class Watch:
     @property
     def instruments(self) -> tuple[Instrument, ...]:
         """The instruments that put probes in front of instructions."""
-        return tuple(instrument(CHECKS[name]) for name in CHECKS if name in self.checks)
+        modules = [CHECKS[name] for name in CHECKS if CHECKS[name] and name in self.checks]
+        return tuple(map(instrument, modules + [COUNTERS] * self.counters + [LOG] * bool(self.log)))
 
 
 UNWATCHED = Watch()

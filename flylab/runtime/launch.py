@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,14 @@ from flylab.compiler.meaning import meaning
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
+from flylab.emulator.arrays import Buffer
+from flylab.emulator.windows import PRINTED
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
 from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.places import of_traceback
 from flylab.runtime import emulated
-from flylab.runtime.arguments import Bound, Memory, bind, pack_number
+from flylab.runtime.arguments import Bound, bind, pack_number
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device, current
 from flylab.runtime.printing import PrintBuffer
@@ -43,13 +47,13 @@ class Run:
 def call(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
     """Launch: what calling an @flyc.jit function does."""
     device = current()
-    bound = _bind(launcher, args, named)
+    bound = bound_to(launcher, args, named)
     return _execute(device, find(launcher, bound, device), bound)
 
 
 def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Compiled:
     """Compile for the current device without running."""
-    return find(launcher, _bind(launcher, args, named), current())
+    return find(launcher, bound_to(launcher, args, named), current())
 
 
 def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
@@ -58,7 +62,7 @@ def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run
     Raises `TraceError` where one is of another kind (another shape, format or constant).
     """
     launcher = compiled.launcher
-    bound = _bind(launcher, args, named)
+    bound = bound_to(launcher, args, named)
     for mine, given in zip(compiled.arguments, bound, strict=True):
         if mine.kind != given.host.kind or meaning(mine.spec) != meaning(given.host.spec):
             raise TraceError(
@@ -68,7 +72,8 @@ def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run
     return _execute(Device(current().kind, compiled.target), compiled, bound)
 
 
-def _bind(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:
+def bound_to(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:
+    """The arguments of a call, matched with the launcher's parameters."""
     values = launcher.signature.bind(args, named)
     return [bind(p, values[p.name]) for p in launcher.signature.parameters]
 
@@ -114,43 +119,68 @@ def _dump(made: Compiled) -> None:
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
-    values = [value for b in bound for value in b.operands()]
+    buffers = buffers_of(bound)
+    reports = [execute(compiled, launch, buffers) for launch in launches(compiled, bound, buffers)]
+    return Run(device, compiled, tuple(reports))
+
+
+def buffers_of(bound: list[Bound]) -> list[Buffer]:
+    """The memory of all tensors among arguments, as the device sees it."""
+    return emulated.buffers_of([b.memory for b in bound if b.memory is not None])
+
+
+def launches(compiled: Compiled, bound: list[Bound], buffers: list[Buffer]) -> Iterator[Launch]:
+    """What a launcher launches, in order; what it checks and prints between is done on the way."""
+    pointers = (buffer.pointer for buffer in buffers)
+    values = [value for b in bound for value in (b.operands() if b.memory is None else [next(pointers)])]
     values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
-    memories = [b.memory for b in bound if b.memory is not None]
-    reports = []
     for step in compiled.host.steps(values):
         if isinstance(step, HostCheck):
             if not step.holds:
                 raise compiled.checks[""][step.number].failed()
-            continue
-        if isinstance(step, HostLine):
+        elif isinstance(step, HostLine):
             words = [word & 0xFFFFFFFF for word in step.words]
             print(compiled.lines[None][step.site].filled(words), end="")
-            continue
-        try:
-            reports.append(_launch(compiled, step, memories))
-        except FlylabError as error:
-            raise error.at(error.where or compiled.launch_line(step.kernel)) from error.__cause__
-    return Run(device, compiled, tuple(reports))
+        else:
+            yield step
 
 
-def _launch(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+@contextmanager
+def placed(compiled: Compiled, launch: Launch) -> Iterator[None]:
+    """Errors inside get the user's line of a launch, where they have none."""
+    try:
+        yield
+    except FlylabError as error:
+        raise error.at(error.where or compiled.launch_line(launch.kernel)) from error.__cause__
+
+
+def execute(compiled: Compiled, launch: Launch, buffers: list[Buffer]) -> Any:
+    """Runs one launch; the device's report."""
     grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer() if launch.prints else None
-    _check_extents(compiled, launch.kernel, grid, block)
-    kernarg = _pack(compiled, launch, buffer.address if buffer else 0)
     lines = compiled.lines[launch.kernel]
-    try:
-        report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
-    except BaseException as error:
-        # What it printed may tell why it failed, or why it did not end.
+    with placed(compiled, launch):
+        kernarg = packed(compiled, launch)
+        try:
+            report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, buffers, launch.smem, buffer)
+        except BaseException as error:
+            # What it printed may tell why it failed, or why it did not end.
+            if buffer is not None:
+                print(buffer.text(lines, grid, block, getattr(error, "workgroup", None)), end="")
+            raise
         if buffer is not None:
-            print(buffer.text(lines, grid, block, getattr(error, "workgroup", None)), end="")
-        raise
-    if buffer is not None:
-        print(buffer.text(lines, grid, block), end="")
-        buffer.check(launch.kernel)
+            print(buffer.text(lines, grid, block), end="")
+            buffer.check(launch.kernel)
     return report
+
+
+def packed(compiled: Compiled, launch: Launch) -> bytes:
+    """The kernel-argument bytes of a launch whose extents are possible.
+
+    Raises `TraceError` for extents that are not.
+    """
+    _check_extents(compiled, launch.kernel, launch.extents[:3], launch.extents[3:])
+    return _pack(compiled, launch)
 
 
 def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
@@ -180,17 +210,17 @@ def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block
         )
 
 
-def _pack(compiled: Compiled, launch: Launch, printed: int) -> bytes:
+def _pack(compiled: Compiled, launch: Launch) -> bytes:
     """The kernel-argument bytes, laid out as the code object's metadata says.
 
-    A kernel that prints gets the address `printed` for the launcher's last argument, which it passes on.
+    A kernel that prints gets the address `PRINTED` for the launcher's last argument, which it passes on.
     """
     kernel, operands = launch.kernel, launch.operands
     info = compiled.isa.kernels[kernel]
     slots = [a for a in info.args if not a.hidden]
     kinds = compiled.operand_types[kernel]
     if launch.prints:
-        kinds, operands = [*kinds, None], (*operands[:-1], printed)
+        kinds, operands = [*kinds, None], (*operands[:-1], PRINTED)
     if len(slots) != len(operands):
         raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
     packed = bytearray(info.kernarg_size)

@@ -53,7 +53,7 @@ class Row:
 
     @cached_property
     def _bound(self) -> Any:
-        return launching._bind(self.launcher, self.arguments(), {})
+        return launching.bound_to(self.launcher, self.arguments(), {})
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -81,7 +81,7 @@ class Row:
         """Runs the first workgroups of each launch: the reports, as `flylab.watch` asks for them."""
         memories = [b.memory for b in self._bound if b.memory is not None]
         with flylab.use(self.chip):
-            return tuple(launching._launch(self.compiled, first(step, groups), memories) for step in self.launches)
+            return tuple(launching.execute(self.compiled, first(step, groups), memories) for step in self.launches)
 
 
 def first(step: Launch, groups: int) -> Launch:
@@ -111,9 +111,20 @@ def row(op: str, shape: str, variant: str, launcher: Any, arguments: Callable[[]
     return Row(op, shape, variant, "gfx950", float(published["us"]), launcher, arguments, operations, bytes)
 
 
+ALIGNMENT = 256
+"""Bytes at whose multiples memory of a chip is given out; where an array begins decides how many lines it touches."""
+
+
 def zeros(*shapes: tuple[int, ...], dtype: Any = F32) -> tuple[np.ndarray, ...]:
     """Arrays of these shapes, whose memory the system gives when it is touched."""
-    return tuple(np.zeros(shape, dtype) for shape in shapes)
+    return tuple(_zeros(shape, np.dtype(dtype)) for shape in shapes)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = prod(shape) * dtype.itemsize
+    memory = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start:start + size].view(dtype).reshape(shape)
 
 
 SIZES = {"N=32M": 32 << 20, "N=256M": 256 << 20}
@@ -150,9 +161,41 @@ def reductions() -> Iterator[Row]:
                 yield row("reduce", shape, published, launcher, partial(arguments, size, variant), size, 4 * size)
 
 
+SGEMV = {"v0_wave_per_row": "wave", "v1_wave_per_row_vec4": "wave_vec4", "v2_subwave_per_row": "lanes",
+         "v3_block_per_row": "block"}
+
+
+def matrix_times_vector() -> Iterator[Row]:
+    from flylab.kernels.gemv.sgemv import sgemv
+
+    for op, shape, variant in figures():
+        if op == "sgemv":
+            m, n = (int(part.split("=")[1]) for part in shape.split(","))
+            arguments = partial(lambda m, n, name: (*zeros((m, n), (n,), (m,)), name), m, n, SGEMV[variant])
+            yield row(op, shape, variant, sgemv, arguments, 2 * m * n, 4 * (m * n + m + n))
+
+
+TILED = {"v2_thread_tile": "plain", "v3_prefetch": "prefetch", "v4_double_buffer": "ping_pong", "v5_mfma": "mfma",
+         "v6_tuned": "tuned"}
+
+
+def float32_products() -> Iterator[Row]:
+    from flylab.kernels.gemm.sgemm_direct import sgemm_direct
+    from flylab.kernels.gemm.sgemm_lds import sgemm_lds
+    from flylab.kernels.gemm.sgemm_tiled import sgemm_tiled
+
+    for op, shape, variant in figures():
+        if op == "sgemm":
+            n = int(shape.split("^")[0])
+            launcher = {"v0_naive": sgemm_direct, "v1_lds_tile": sgemm_lds}.get(variant, sgemm_tiled)
+            names = [TILED[variant]] if variant in TILED else []
+            arguments = partial(lambda n, names: (*zeros((n, n), (n, n), (n, n)), *names), n, names)
+            yield row(op, shape, variant, launcher, arguments, 2 * n**3, 12 * n**2)
+
+
 def rows() -> list[Row]:
     """Every row that kernels/ covers."""
-    return [*elementwise(), *reductions()]
+    return [*elementwise(), *reductions(), *matrix_times_vector(), *float32_products()]
 
 
 if __name__ == "__main__":

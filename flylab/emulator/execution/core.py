@@ -20,6 +20,7 @@ from flylab.emulator.state import (
     PROBE,
     PROBES,
     RANGE_OFFSET,
+    READ_DWORDS,
     READY,
     ROW_BYTES,
     SGPR_COUNT,
@@ -28,6 +29,7 @@ from flylab.emulator.state import (
     TURN,
     WAITING,
     WAVE_SIZE,
+    WRITE,
     YIELD,
     Launch,
     Range,
@@ -93,7 +95,7 @@ def _next_group(b: Builder, launch: str, finished: str) -> None:
     b.set_field("%w", Worker, "used", 0)
     b.set_field("%w", Worker, "group_count", b.field("%w", Worker, "count"))
     _fill_lds(b)
-    _begin_group_shadow(b)
+    begin_group_shadow(b)
     _set_states(b, launch, None, READY)
 
 
@@ -183,7 +185,7 @@ def _hash_waves(b: Builder, launch: str, field: str, vectors: bool) -> None:
         state = b.field(wave, Wave, "state")
         _mix(b, field, state)
         with b.when(state.cmp("ne", DONE)):
-            vgprs, sgprs = _registers(b, launch, b.field(wave, Wave, "slot"))
+            vgprs, sgprs = registers_of(b, launch, b.field(wave, Wave, "slot"))
             if vectors:
                 _hash_bytes(b, field, vgprs, b.field(launch, Launch, "state_bytes"))
             else:
@@ -237,7 +239,7 @@ def _fill(b: Builder, memory: str, word: int) -> None:
         b.set_field("%w", Worker, "cursor", at + LDS_STEP)
 
 
-def _begin_group_shadow(b: Builder) -> None:
+def begin_group_shadow(b: Builder) -> None:
     """A workgroup's shadow as it begins: in an epoch of its own, no wave has been anywhere, nobody wrote to LDS."""
     shadow = b.field("%w", Worker, "group_shadow").name
     with b.when(b.let(f"icmp ne ptr {shadow}, null", "i1")):
@@ -272,8 +274,8 @@ def _run_wave(b: Builder, launch: str, group: Value, index: Value, wave: str, fi
         b.set_field(wave, Wave, "slot", used)
         b.set_field("%w", Worker, "used", used + 1)
         b.set_field(wave, Wave, "pc", b.field(launch, Launch, "entry"))
-        _begin_wave(b, launch, group, index, *_registers(b, launch, used))
-    vgprs, sgprs = _registers(b, launch, b.field(wave, Wave, "slot"))
+        begin_wave(b, launch, group, index, *registers_of(b, launch, used))
+    vgprs, sgprs = registers_of(b, launch, b.field(wave, Wave, "slot"))
     pc = b.field(wave, Wave, "pc")
     b.set_field("%w", Worker, "base", pc)
     b.set_field("%w", Worker, "until", b.field("%w", Worker, "count") + b.field("%w", Worker, "stretch"))
@@ -297,12 +299,13 @@ def _run_wave(b: Builder, launch: str, group: Value, index: Value, wave: str, fi
         _leave_when_stopped(b, launch, group, finished)
 
 
-def _registers(b: Builder, launch: str, slot: Value) -> tuple[str, str]:
+def registers_of(b: Builder, launch: str, slot: Value) -> tuple[str, str]:
+    """The pointers to the vector and the scalar registers in a slot of the worker's."""
     vgprs = b.at(b.field("%w", Worker, "vgprs").name, slot * b.field(launch, Launch, "vgpr_bytes"))
     return vgprs, b.at(b.field("%w", Worker, "sgprs").name, slot * (4 * SGPR_COUNT))
 
 
-def _begin_wave(b: Builder, launch: str, group: Value, index: Value, vgprs: str, sgprs: str) -> None:
+def begin_wave(b: Builder, launch: str, group: Value, index: Value, vgprs: str, sgprs: str) -> None:
     """The registers at a wave's start: scalar ones from the launch, workgroup ids, work-item ids, EXEC."""
     b.store(b.load(b.field(launch, Launch, "initial_sgprs").name, "i32", SGPR_COUNT), sgprs)
     row = b.at(b.field(launch, Launch, "initial_v0").name, index * ROW_BYTES)
@@ -333,32 +336,59 @@ def _begin_shadow(b: Builder, launch: str, vgprs: str, exec_: Value) -> None:
 def check_text(name: str) -> str:
     """The lowest lane of `mask` whose access of `size` bytes lies in no buffer, or -1.
 
-    The addresses are in `Worker.addresses`. The record remembers the last buffer it found.
+    The addresses in `Worker.addresses` become the host's. `does` is READ, WRITE or READ_DWORDS. The record remembers
+    the last buffer it found, but for those with holes, which are looked at each time.
     """
     b = Builder()
-    size, write = Value(b, "%size", "i64"), Value(b, "%write", "i64")
+    size, does = Value(b, "%size", "i64"), Value(b, "%does", "i64")
     ranges, launch = b.field("%w", Worker, "ranges").name, b.field("%w", Worker, "launch").name
     known = b.at("%r", RANGE_OFFSET)
+    b.do("%at = alloca i64")
     bits = b.set_bits(Value(b, "%mask", "i64"))
     with bits as (lane, _):
-        address = b.load(b.at(b.at("%w", Worker.addresses.offset), lane * 8), "i64", align=8)
-        b.leave_when(_inside(b, b.at(ranges, b.load(known, "i64", align=8)), address, size, write), bits.tail)
+        place = b.at(b.at("%w", Worker.addresses.offset), lane * 8)
+        address = b.load(place, "i64", align=8)
+        last = b.at(ranges, b.load(known, "i64", align=8))
+        with b.when(_inside(b, last, address, size, does)):
+            b.store(address + b.field(last, Range, "distance"), place, 8)
+            b.jump(bits.tail)
+            b.label(b.fresh("unreached"))
         b.set_field("%w", Worker, "cursor", 0)
-        with b.forever() as (_, missing):
+        with b.forever() as (following, missing):
             at = b.field("%w", Worker, "cursor") + ctypes.sizeof(Range)
             b.leave_when(at.cmp("uge", b.field(launch, Launch, "range_count") * ctypes.sizeof(Range)), missing)
             b.set_field("%w", Worker, "cursor", at)
-            with b.when(_inside(b, b.at(ranges, at), address, size, write)):
-                b.store(at, known, align=8)
+            range_ = b.at(ranges, at)
+            with b.when(_inside(b, range_, address, size, does)):
+                marks = b.field(range_, Range, "marks")
+                with b.when(b.let(f"icmp eq ptr {marks.name}, null", "i1")):
+                    b.store(at, known, align=8)
+                with b.when(b.let(f"icmp ne ptr {marks.name}, null", "i1")):
+                    _leave_in_hole(b, range_, marks.name, (address, size, does), following)
+                b.store(address + b.field(range_, Range, "distance"), place, 8)
                 b.jump(bits.tail)
                 b.label(b.fresh("unreached"))
         b.do(f"ret {lane.typed}")
         b.label(b.fresh("unreached"))
     b.do("ret i64 -1")
-    return b.function(name, "i64 @(ptr %w, ptr %r, i64 %mask, i64 %size, i64 %write)")
+    return b.function(name, "i64 @(ptr %w, ptr %r, i64 %mask, i64 %size, i64 %does)")
 
 
-def _inside(b: Builder, range_: str, address: Value, size: Value, write: Value) -> Value:
-    high = write.cmp("ne", 0).select(b.field(range_, Range, "write_high"), b.field(range_, Range, "high"))
+def _leave_in_hole(b: Builder, range_: str, marks: str, access: tuple[Value, Value, Value], target: str) -> None:
+    """Leaves where a byte of an access (address, size, does) in a range is that of no element."""
+    address, size, does = access
+    first = (address - b.field(range_, Range, "low")).modulo(b.field(range_, Range, "period"))
+    shift, dwords = b.field(range_, Range, "unit"), does.cmp("eq", READ_DWORDS)
+    unit = shift.like(1).shl(shift)
+    b.store(dwords.select(first, first & -unit), "%at", 8)
+    with b.forever() as (_, end):
+        at = b.load("%at", "i64", align=8)
+        b.leave_when(at.cmp("uge", first + size), end)
+        b.leave_when(b.load(b.at(marks, at.shr(shift)), "i8", align=1).cmp("eq", 0), target)
+        b.store(at + dwords.select(unit.like(4), unit), "%at", 8)
+
+
+def _inside(b: Builder, range_: str, address: Value, size: Value, does: Value) -> Value:
+    high = does.cmp("eq", WRITE).select(b.field(range_, Range, "write_high"), b.field(range_, Range, "high"))
     return (b.field(range_, Range, "low").cmp("ule", address) & address.cmp("ult", high) &
             size.cmp("ule", high - address))

@@ -51,7 +51,7 @@ class Context:
         if run.loaded.probes is not None:
             sizes.append(group_shadow_bytes(lds))
         self.defined_at = defined_at(lds)
-        self.bytes = sum(sizes)
+        self.sizes, self.bytes = tuple(sizes), sum(sizes)
         self.memory = [Memory(size) for size in sizes]
         self.group = self.used = self.executed = 0
         self.idle = False

@@ -25,11 +25,12 @@ class RowShadow(ctypes.Structure):
     """Of a row of vector registers: the lanes that are defined, and what is still to fill it.
 
     `vm` and `lgkm` are the number of the operation that will (0: none), `origin` the number + 1 of the instruction
-    that left lanes undefined (0: nobody wrote them).
+    that left lanes undefined (0: nobody wrote them). `vm_at` and `lgkm_at` are the numbers of the instructions that
+    issued the operations, `lanes` those that they fill.
     """
 
     _fields_ = [("valid", c_uint64), ("vm", c_uint32), ("lgkm", c_uint32), ("origin", c_uint32), ("vm_at", c_uint32),
-                ("lgkm_at", c_uint32), ("spare", c_uint32)]
+                ("lgkm_at", c_uint32), ("spare", c_uint32), ("lanes", c_uint64)]
 
 
 class WaveShadow(ctypes.Structure):
