@@ -27,11 +27,13 @@ class Equation:
 
     @property
     def sources(self) -> tuple[Item, ...]:
+        """All registers that it reads."""
         chosen = tuple(item for item in (self.choice or ()) if item)
         return (*self.needs, *self.any, *chosen)
 
     @property
     def key(self) -> str:
+        """What tells its code from that of others."""
         parts = [",".join(map(str, part)) for part in (self.needs, self.any, self.choice or ())]
         return f"{self.result}={';'.join(parts)}{'+' * self.kept}"
 

@@ -38,6 +38,7 @@ class Parts:
 
     @property
     def key(self) -> str:
+        """What tells its code from that of others."""
         row, parts = self.row, (" ".join(map(str, part)) for part in (self.a, self.b, self.c, self.d))
         return f"matrix {row.m} {row.blocks} {row.result} {' | '.join(parts)} {self.broadcast} {self.permuted}"
 

@@ -23,7 +23,7 @@ from flylab.emulator.probes.probe import Frame, Piece, find
 from flylab.emulator.probes.shadow import RowShadow, WaveShadow
 from flylab.emulator.state import PRIVATE_APERTURE, SCC, SHARED_APERTURE, VCC, WAVE_SIZE
 
-ADDRESS, DATA, BRANCH, INTO_EXEC = range(40, 44)
+ADDRESS, DATA, BRANCH, INTO_EXEC = range(201, 205)
 """The kinds of findings, one for each way of looking at a value."""
 ROWS, SCALARS = "observed rows", "observed scalars"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from flylab.emulator.probes.probe import Frame
 from flylab.emulator.probes.shadow import ROWS_AT, RowShadow, WaveShadow
 from flylab.emulator.state import ROW_BYTES
 
-ROW_STEP = RowShadow.valid.offset + 32
+ROW_STEP = ctypes.sizeof(RowShadow)
 SGPR_VALID, SGPR_ORIGIN = WaveShadow.sgpr_valid.offset, WaveShadow.sgpr_origin.offset
 
 # The origin of a register that was never written: this bit, and which register it is.

@@ -58,6 +58,7 @@ class Scalar:
 
     @property
     def key(self) -> str:
+        """What tells its code from that of others."""
         return f"scalar {self.row.mnemonic} {self.kinds} {self.results} {self.sources} {self.to_exec}"
 
 
