@@ -111,7 +111,7 @@ class Buffer:
     """Memory that a kernel may touch: `nbytes` from `address`, for writing too where `writable`.
 
     `window` is the address at which the kernel sees it, 0 where that is `address`. Of an array, `view` says where its
-    elements are.
+    elements are; of a copy of one, `copy_of` is where that one has them.
     """
 
     name: str
@@ -120,6 +120,7 @@ class Buffer:
     writable: bool = True
     window: int = 0
     view: View | None = None
+    copy_of: int = 0
 
     def __post_init__(self) -> None:
         if self.nbytes > 0 and not FIRST_ADDRESS <= self.address <= self.address + self.nbytes < 1 << 64:
