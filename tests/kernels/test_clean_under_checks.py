@@ -1,4 +1,4 @@
-"""Every kernel of the ladders, on both chips, under all checks: no race, no missing wait, nothing undefined or outside."""
+"""Every kernel of the ladders, on both chips, under all checks: no race or missing wait, nothing undefined or outside."""
 
 from __future__ import annotations
 
@@ -59,5 +59,4 @@ LAUNCHES = {
 @pytest.mark.parametrize("name", LAUNCHES)
 def test_nothing_is_found(name, chip):
     with flylab.use(chip), flylab.watch(check="all"):
-        run = LAUNCHES[name](chip)
-    assert all(report.findings == () for report in run.reports)
+        LAUNCHES[name](chip)                                    # a finding is a CheckError
