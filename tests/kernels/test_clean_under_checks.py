@@ -1,4 +1,4 @@
-"""Every kernel of the ladders, on both chips, under all checks: no race or missing wait, nothing undefined or outside."""
+"""The kernels of the ladders on both chips under all checks: no race or missing wait, nothing undefined or outside."""
 
 from __future__ import annotations
 
