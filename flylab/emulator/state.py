@@ -123,6 +123,7 @@ class Worker(ctypes.Structure):
         ("oldest", c_uint64), ("hash", c_uint64), ("vectors", c_uint64),
         # For probes: the notes of instructions, this worker's tallies, the shadow of the workgroup, and its findings.
         ("notes", c_void_p), ("tallies", c_void_p), ("tally_bytes", c_uint64), ("group_shadow", c_void_p),
+        ("lds_defined", c_void_p),
         ("find", c_void_p), ("findings", c_void_p), ("found", c_uint64), ("lost", c_uint64), ("find_at", c_uint64),
         ("log", c_void_p),  # of accesses: a head and its records
     ]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CHECKS: dict[str, str] = {
     "bounds": "",
+    "registers": "checks.registers",
     "waits": "checks.waits",
 }
 """Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe; "" where the

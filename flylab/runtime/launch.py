@@ -37,6 +37,25 @@ class Run:
     compiled: Compiled
     reports: tuple[Any, ...]
 
+    @property
+    def counters(self) -> Any:
+        """What the software device counted, where the launch was watched with `counters=True`, else None.
+
+        Raises `FlylabError` for a launch of several kernels: each of `reports` has its own.
+        """
+        return self._of_one("counters")
+
+    @property
+    def log(self) -> Any:
+        """The accesses of memory that were kept, where the launch was watched with `log=`; otherwise as `counters`."""
+        return self._of_one("log")
+
+    def _of_one(self, name: str) -> Any:
+        if len(self.reports) != 1:
+            raise FlylabError(f"this run launched {len(self.reports)} kernels, and each has {name} of its own",
+                              hint=f"run.reports[0].{name} is of the first")
+        return getattr(self.reports[0], name)
+
     def show(self) -> str:
         """One line a kernel: what was counted, with the word for where the numbers come from."""
         return "\n".join(f"{self.device}: {report}" for report in self.reports)

@@ -20,7 +20,7 @@ from flylab.emulator.decoding.decode import source_line
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.handlers.record import slot
-from flylab.emulator.log import ENTRY, GLOBAL, LDS, PRIVATE, AccessLog
+from flylab.emulator.log import ENTRY, GLOBAL, LDS, PRIVATE, AccessLog, Tensor
 from flylab.emulator.memory import lds
 from flylab.emulator.memory.access import FlatPlace, PrivatePlace, counted, lane_bits, lanes_of
 from flylab.emulator.memory.buffers import BufferPlace
@@ -179,7 +179,8 @@ class Recorder:
         instructions = kernel.instructions
         records = np.ctypeslib.as_array(
             (Record * self.head.used).from_address(self.memory.address + ctypes.sizeof(Head)))
-        tensors = ()
+        tensors = tuple(Tensor(b.name, b.pointer, b.view.shape, b.view.strides, b.view.itemsize)
+                        for b in run.given if b.view is not None)
         found = [effects(i, kernel.target) for i in instructions]
         return AccessLog(kernel.name, kernel.target.arch, run.geometry.block,
                          tuple(i.mnemonic for i in instructions), tuple(i.text for i in instructions),

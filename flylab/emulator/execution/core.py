@@ -220,18 +220,23 @@ def _wave_at(b: Builder, index: Value) -> str:
 
 def _fill_lds(b: Builder) -> None:
     """The workgroup's LDS as it begins: what a kernel reads of it before it writes is garbage, and always the same."""
+    _fill(b, "lds", LDS_FILL)
+
+
+def _fill(b: Builder, memory: str, word: int) -> None:
+    """Fills the bytes that go with those of LDS."""
     b.set_field("%w", Worker, "cursor", 0)
     with b.forever() as (_, end):
         at = b.field("%w", Worker, "cursor")
         b.leave_when(at.cmp("uge", b.field("%w", Worker, "lds_bytes")), end)
-        place = b.at(b.field("%w", Worker, "lds").name, at)
+        place = b.at(b.field("%w", Worker, memory).name, at)
         for step in range(0, LDS_STEP, 64):
-            b.store(b.const(LDS_FILL, "i32", 16), b.at(place, step), 64)
+            b.store(b.const(word, "i32", 16), b.at(place, step), 64)
         b.set_field("%w", Worker, "cursor", at + LDS_STEP)
 
 
 def begin_group_shadow(b: Builder) -> None:
-    """A workgroup's shadow as it begins: in an epoch of its own, and no wave has been anywhere."""
+    """A workgroup's shadow as it begins: in an epoch of its own, no wave has been anywhere, nobody wrote to LDS."""
     shadow = b.field("%w", Worker, "group_shadow").name
     with b.when(b.let(f"icmp ne ptr {shadow}, null", "i1")):
         first = b.field(shadow, GroupShadow, "last") + 1
@@ -239,6 +244,7 @@ def begin_group_shadow(b: Builder) -> None:
         b.set_field(shadow, GroupShadow, "last", first)
         words = ctypes.sizeof(GroupWave) * MOST_WAVES // 4
         b.store(b.const(0, "i32", words), b.at(shadow, GroupShadow.waves.offset), 8)
+        _fill(b, "lds_defined", 0)
 
 
 def _set_states(b: Builder, launch: str, old: int | None, new: int) -> None:

@@ -127,7 +127,7 @@ class Frame:
         find(self.b, "%w", self.index, kind, lane, key, *more)
 
 
-def find(b: Builder, worker: str, index: Value, kind: int, lane: Value | int, key: Value | int,
+def find(b: Builder, worker: str, index: Value, kind: Value | int, lane: Value | int, key: Value | int,
          *more: Value | int) -> None:
     """Puts a finding on a worker's list, in a probe or in a helper of one."""
     words = [b.const(w, "i64") if isinstance(w, int) else w.to("i64") for w in (kind, lane, key, *more, *(0,) * 4)][:7]

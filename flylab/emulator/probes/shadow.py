@@ -2,7 +2,8 @@
 
 A `WaveShadow` lies behind a wave's registers and private memory, with a `RowShadow` for each row of vector registers
 after it; it begins as a copy of a template. A `GroupShadow` goes with a workgroup's LDS, with two cells of 64 bits for
-each byte of LDS after it: who wrote it last, and who read it.
+each byte of LDS after it: who wrote it last, and who read it. Behind these is a byte for each byte of LDS, 0 as a
+workgroup begins: whether it holds a value (`checks.definedness.lds`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from flylab.emulator.state import SGPR_COUNT, WAVE_SIZE
 RING = 64
 MOST_WAVES = 16
 ALL = (1 << 64) - 1
+# Reads of undefined bytes of LDS that are remembered, by their instruction; a power of two.
+LDS_NOTES = 8
 
 
 class RowShadow(ctypes.Structure):
@@ -35,7 +38,8 @@ class WaveShadow(ctypes.Structure):
 
     Operations are numbered from 1 by counter. Up to number `vm_done` they have been waited for; `vm_flat`,
     `lgkm_scalar` and `lgkm_flat` are the numbers of the last flat and scalar ones, which come back out of order. The
-    rings hold the instruction of operation n at n % RING.
+    rings hold the instruction of operation n at n % RING. An entry of `lds_notes` has an instruction + 1 and the byte
+    of LDS where it read what is undefined.
     """
 
     _fields_ = [("initial_exec", c_uint64),
@@ -43,7 +47,7 @@ class WaveShadow(ctypes.Structure):
                 ("vm_flat", c_uint32), ("lgkm_scalar", c_uint32), ("lgkm_flat", c_uint32), ("barriers", c_uint32),
                 ("vm_ring", c_uint32 * RING), ("lgkm_ring", c_uint32 * RING),
                 ("sgpr_valid", c_uint32 * SGPR_COUNT), ("sgpr_lgkm", c_uint32 * SGPR_COUNT),
-                ("sgpr_origin", c_uint32 * SGPR_COUNT)]
+                ("sgpr_origin", c_uint32 * SGPR_COUNT), ("lds_notes", c_uint64 * 2 * LDS_NOTES)]
 
 
 class GroupWave(ctypes.Structure):
@@ -61,6 +65,8 @@ class GroupShadow(ctypes.Structure):
     _fields_ = [("first", c_uint64), ("last", c_uint64), ("waves", GroupWave * MOST_WAVES)]
 
 
+# An access of 16 bytes may begin at the end of LDS, whose handler refuses it.
+SPARE = 64
 CELL_BYTES = 16
 """Bytes of the cells of a byte of LDS, those for writes before those for reads."""
 
@@ -80,6 +86,11 @@ def wave_shadow_bytes(rows: int) -> int:
 
 def group_shadow_bytes(lds_bytes: int) -> int:
     """Bytes of a workgroup's shadow, for so many bytes of LDS."""
+    return defined_at(lds_bytes) + _rounded(lds_bytes) + SPARE
+
+
+def defined_at(lds_bytes: int) -> int:
+    """Where in a workgroup's shadow the bytes are that say which bytes of LDS hold a value."""
     return CELLS_AT + CELL_BYTES * _rounded(lds_bytes)
 
 
