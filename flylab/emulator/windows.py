@@ -1,9 +1,10 @@
 """The addresses at which a kernel sees memory: a window for each array, far from those of all others.
 
 So an access that leaves its array meets none of another one. Where a window lies depends on the number of the array
-alone, and not on where the host has it, so that all runs of a launch are the same; of the host's address it keeps the
-low bits, and with them what a kernel knows of its alignment. A kernel that reads a pointer of the host's, out of an
-array or as an integer, reaches the memory of its arguments at that address too.
+alone, and not on where the host has it, so that all runs of a launch are the same. An allocation begins at a multiple
+of 256, as those of devices do, and an array as many bytes after one as it begins in its allocation; where that is not
+known, its low bits are the host's. A kernel that reads a pointer of the host's, out of an array or as an integer,
+reaches the memory of its arguments at that address too.
 
     from 0x80000000000    what a launch adds: arguments, dispatch packet, what is printed, data of the program
     from 0x100000000000   the arrays, one each 64 GiB
@@ -13,6 +14,7 @@ array or as an integer, reaches the memory of its arguments at that address too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flylab.emulator.arrays import Buffer
 from flylab.errors import ArgumentError
@@ -46,10 +48,10 @@ def with_windows(buffers: Sequence[Buffer]) -> list[Buffer]:
     same: dict[tuple[object, ...], int] = {}
     placed = []
     for b, start in zip(buffers, starts[:-1], strict=True):
-        window = start + (b.address & KEPT_BITS) if b.address else 0
+        window = start + ((b.within if b.within >= 0 else b.address) & KEPT_BITS) if b.address else 0
         if b.nbytes:
             window = same.setdefault((b.address, b.nbytes, b.writable, b.view), window)
-        placed.append(Buffer(b.name, b.address, b.nbytes, b.writable, window, b.view))
+        placed.append(replace(b, window=window))
     return placed
 
 
