@@ -14,7 +14,7 @@ from flylab.errors import DeviceError
 if TYPE_CHECKING:
     from flylab.emulator.probes.probe import Instrument
 
-CHECKS: dict[str, str] = {}
+CHECKS: dict[str, str] = {"races": "checks.races"}
 """Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe."""
 AUTO, ALL, NONE = "auto", "all", "none"
 SMALL_LAUNCH = 1 << 16
