@@ -186,8 +186,10 @@ class _Lane:
         flags = b.const(0, "i64")
         for condition, bits in ((self.atomic, ATOMIC), (self.direct, DIRECT | ATTENTION), (several, SHARED)):
             flags = flags | condition.select(b.const(bits, "i64"), 0)
-        b.store(self.mine | flags, self.places[0], 8)
-        b.store(self.stamp, self.places[1], 8)
+        # A thread's plain write counts for more than its atomic.
+        with b.when(~(self.atomic & self.recent(cell) & ~self.others(cell) & ~self.has(cell, ATOMIC))):
+            b.store(self.mine | flags, self.places[0], 8)
+            b.store(self.stamp, self.places[1], 8)
 
     def set_reader(self, one: Value, two: Value) -> None:
         """The cells of two readers: the first one, and the latest that is another, of another wave if there is one."""
