@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 # What `flylab.NAME` reaches: a package, or an attribute of a module as "module:attribute".
 _LAZY = {
     "compiler": "flylab.compiler",
+    "debug": "flylab.runtime.debug:debug",
     "device": "flylab.runtime.device:current",
     "emulator": "flylab.emulator",
     "errors": "flylab.errors",

@@ -95,6 +95,10 @@ class OutOfBounds(DeviceError):
     """A kernel touched memory that none of its arguments holds."""
 
 
+class DebugError(FlylabError):
+    """What was asked of the debugger, and it cannot do: a register, line, wave or time that is not there."""
+
+
 class CheckError(DeviceError):
     """What the software device's checks found in a launch that ran to its end; `findings` has all of it."""
 

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import Isa, IsaKernel
 from flylab.emulator.arguments import Buffer, fill_hidden, pack, shown
@@ -16,7 +16,7 @@ from flylab.emulator.decoding.decode import decode
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
 from flylab.emulator.execution import core
-from flylab.emulator.execution.run import Geometry, Report, run
+from flylab.emulator.execution.run import Geometry, Report, Run, finished
 from flylab.emulator.handlers import jit
 from flylab.emulator.instructions.control import past_end
 from flylab.emulator.linking import END_OF_FUNCTION, Image
@@ -25,6 +25,9 @@ from flylab.emulator.probes.findings import find_text
 from flylab.emulator.probes.probe import Probes, attach
 from flylab.emulator.watch import AUTO, UNWATCHED, Watch, watched
 from flylab.errors import ArgumentError, Check, DeviceError
+
+if TYPE_CHECKING:
+    from flylab.emulator.debugger.debugger import Debugger
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Loaded:
     mode: int
     checks: Sequence[Check] = ()
     probes: Probes | None = None
+    watch: Watch = UNWATCHED
 
 
 @cache
@@ -111,7 +115,7 @@ class Program:
                 entries = probes.entries
             records = b"".join(c.record(entry) for c, entry in zip(coded, entries, strict=True))
             self._loaded[name, watch] = Loaded(code.kernel, records + code.table, registers, initial_mode(code.kernel),
-                                               self.checks.get(name, ()), probes)
+                                               self.checks.get(name, ()), probes, watch)
         return self._loaded[name, watch]
 
     def launch(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
@@ -161,15 +165,34 @@ class Program:
         `own` is memory that the user did not pass, which errors name only where an access is next to it. The
         kernel-argument segment may leave out the hidden arguments, which are filled here.
         """
+        geometry = Geometry.of(self._kernel(kernel), grid, block, shared)
+        watch = watched(check, counters, log, geometry.threads * geometry.workgroups)
+        return finished(self.prepare(kernel, geometry, kernarg, buffers, own, watch))
+
+    def prepare(self, kernel: str, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
+                own: Sequence[Buffer] = (), watch: Watch = UNWATCHED, threads: int = 0) -> Run:
+        """A launch of packed arguments that has not begun, with so many threads, or as many as there are."""
         chosen = self._kernel(kernel)
-        geometry = Geometry.of(chosen, grid, block, shared)
         explicit = max((a.offset + a.size for a in chosen.args if not a.hidden), default=0)
         if len(kernarg) < explicit:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        watch = watched(check, counters, log, geometry.threads * geometry.workgroups)
-        return run(self.load(kernel, watch), geometry, bytes(segment), buffers, [*own, *self._image.buffers()])
+        return Run(self.load(kernel, watch), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads)
+
+    def debug(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
+              kernel: str | None = None, shared: int = 0, at_block: int | Sequence[int] = 0, check: Any = AUTO,
+              room: int = 32 << 20) -> Debugger:
+        """A debugger at the start of a workgroup of a launch, whose arguments are those of `launch`.
+
+        `at_block` is the workgroup, its number or (x, y, z); those before it run first. The arrays are copied, and stay
+        as they are. `room` is what snapshots may take, in bytes, beside the first. Raises what `launch` raises, also
+        where a workgroup before goes wrong, and `DebugError` for a workgroup that is not there.
+        """
+        from flylab.emulator.debugger.begin import debug
+
+        chosen = self._kernel(kernel)
+        return debug(self, chosen, grid, block, args, shared, at_block, check, room)
 
     def _kernel(self, name: str | None) -> IsaKernel:
         kernels = self.isa.kernels

@@ -39,6 +39,8 @@ SHARED_APERTURE, PRIVATE_APERTURE = 1 << 62, 3 << 61
 END, BARRIER, YIELD, FAULT = 1, 2, 3, 4
 # What the worker's loop returns: nothing is left to take, FAULT, a workgroup that cannot end now, a pause between two.
 FINISHED, SUSPENDED, PAUSED = 0, 5, 6
+# What the debugger's handler returns: one instruction was executed.
+STOPPED = 7
 
 # Wave states of the scheduler.
 READY, WAITING, DONE = 0, 1, 2

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 CHECKS: dict[str, str] = {"races": "checks.races"}
 """Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe."""
+COUNTERS = "counters.instrument"
 AUTO, ALL, NONE = "auto", "all", "none"
 SMALL_LAUNCH = 1 << 16
 """Threads up to which a launch is checked by itself."""
@@ -36,7 +37,8 @@ class Watch:
     @property
     def instruments(self) -> tuple[Instrument, ...]:
         """The instruments that put probes in front of instructions."""
-        return tuple(instrument(CHECKS[name]) for name in CHECKS if name in self.checks)
+        modules = [CHECKS[name] for name in CHECKS if name in self.checks]
+        return tuple(map(instrument, modules + [COUNTERS] * self.counters))
 
 
 UNWATCHED = Watch()

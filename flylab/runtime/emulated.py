@@ -24,10 +24,15 @@ def launch(
 
     Raises `DeviceError` for what goes wrong in it.
     """
-    from flylab.emulator import Buffer
-
-    buffers = [Buffer(m.name, m.start, m.nbytes, writable=m.writable) for m in memories]
-    own = [Buffer("what is printed", printed.address, printed.nbytes)] if printed else []
+    buffers, own = buffers_of(memories, printed)
     wanted = asked()
     return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own, check=wanted.check,
                                           counters=wanted.counters, log=wanted.log)
+
+
+def buffers_of(memories: list[Memory], printed: PrintBuffer | None) -> tuple[list[Any], list[Any]]:
+    """The memory of arguments, and that for what is printed, as the device takes it."""
+    from flylab.emulator import Buffer
+
+    own = [Buffer("what is printed", printed.address, printed.nbytes)] if printed else []
+    return [Buffer(m.name, m.start, m.nbytes, writable=m.writable) for m in memories], own

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,13 +45,13 @@ class Run:
 def call(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
     """Launch: what calling an @flyc.jit function does."""
     device = current()
-    bound = _bind(launcher, args, named)
+    bound = bound_to(launcher, args, named)
     return _execute(device, find(launcher, bound, device), bound)
 
 
 def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Compiled:
     """Compile for the current device without running."""
-    return find(launcher, _bind(launcher, args, named), current())
+    return find(launcher, bound_to(launcher, args, named), current())
 
 
 def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
@@ -58,7 +60,7 @@ def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run
     Raises `TraceError` where one is of another kind (another shape, format or constant).
     """
     launcher = compiled.launcher
-    bound = _bind(launcher, args, named)
+    bound = bound_to(launcher, args, named)
     for mine, given in zip(compiled.arguments, bound, strict=True):
         if mine.kind != given.host.kind or meaning(mine.spec) != meaning(given.host.spec):
             raise TraceError(
@@ -68,7 +70,8 @@ def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run
     return _execute(Device(current().kind, compiled.target), compiled, bound)
 
 
-def _bind(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:
+def bound_to(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:
+    """The arguments of a call, matched with the launcher's parameters."""
     values = launcher.signature.bind(args, named)
     return [bind(p, values[p.name]) for p in launcher.signature.parameters]
 
@@ -114,43 +117,67 @@ def _dump(made: Compiled) -> None:
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
+    memories = memories_of(bound)
+    reports = [execute(compiled, launch, memories) for launch in launches(compiled, bound)]
+    return Run(device, compiled, tuple(reports))
+
+
+def memories_of(bound: list[Bound]) -> list[Memory]:
+    """The memory of all tensors among arguments."""
+    return [b.memory for b in bound if b.memory is not None]
+
+
+def launches(compiled: Compiled, bound: list[Bound]) -> Iterator[Launch]:
+    """What a launcher launches, in order; what it checks and prints between is done on the way."""
     values = [value for b in bound for value in b.operands()]
     values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
-    memories = [b.memory for b in bound if b.memory is not None]
-    reports = []
     for step in compiled.host.steps(values):
         if isinstance(step, HostCheck):
             if not step.holds:
                 raise compiled.checks[""][step.number].failed()
-            continue
-        if isinstance(step, HostLine):
+        elif isinstance(step, HostLine):
             words = [word & 0xFFFFFFFF for word in step.words]
             print(compiled.lines[None][step.site].filled(words), end="")
-            continue
-        try:
-            reports.append(_launch(compiled, step, memories))
-        except FlylabError as error:
-            raise error.at(error.where or compiled.launch_line(step.kernel)) from error.__cause__
-    return Run(device, compiled, tuple(reports))
+        else:
+            yield step
 
 
-def _launch(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+@contextmanager
+def placed(compiled: Compiled, launch: Launch) -> Iterator[None]:
+    """Errors inside get the user's line of a launch, where they have none."""
+    try:
+        yield
+    except FlylabError as error:
+        raise error.at(error.where or compiled.launch_line(launch.kernel)) from error.__cause__
+
+
+def execute(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+    """Runs one launch; the device's report."""
     grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer() if launch.prints else None
-    _check_extents(compiled, launch.kernel, grid, block)
-    kernarg = _pack(compiled, launch, buffer.address if buffer else 0)
     lines = compiled.lines[launch.kernel]
-    try:
-        report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
-    except BaseException as error:
-        # What it printed may tell why it failed, or why it did not end.
+    with placed(compiled, launch):
+        kernarg = packed(compiled, launch, buffer)
+        try:
+            report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
+        except BaseException as error:
+            # What it printed may tell why it failed, or why it did not end.
+            if buffer is not None:
+                print(buffer.text(lines, grid, block, getattr(error, "workgroup", None)), end="")
+            raise
         if buffer is not None:
-            print(buffer.text(lines, grid, block, getattr(error, "workgroup", None)), end="")
-        raise
-    if buffer is not None:
-        print(buffer.text(lines, grid, block), end="")
-        buffer.check(launch.kernel)
+            print(buffer.text(lines, grid, block), end="")
+            buffer.check(launch.kernel)
     return report
+
+
+def packed(compiled: Compiled, launch: Launch, buffer: PrintBuffer | None) -> bytes:
+    """The kernel-argument bytes of a launch whose extents are possible; `buffer` is where it prints, if it does.
+
+    Raises `TraceError` for extents that are not.
+    """
+    _check_extents(compiled, launch.kernel, launch.extents[:3], launch.extents[3:])
+    return _pack(compiled, launch, buffer.address if buffer else 0)
 
 
 def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:

@@ -19,13 +19,13 @@ Dims = tuple[int, ...]
 
 
 class PrintBuffer:
-    """The buffer for one launch of a kernel. Its pages take no memory until they are written.
+    """The buffer for one launch of a kernel, of `most` bytes where the settings say more.
 
-    Raises `DeviceError` where the system has no room for it.
+    Its pages take no memory until they are written. Raises `DeviceError` where the system has no room for it.
     """
 
-    def __init__(self) -> None:
-        self.nbytes = -(-settings.printf_bytes() // 8) * 8
+    def __init__(self, most: int = 1 << 48) -> None:
+        self.nbytes = -(-min(settings.printf_bytes(), most) // 8) * 8
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
             self._memory = mmap.mmap(-1, self.nbytes, flags=flags)

@@ -38,3 +38,11 @@ def named(variants, name):
     if name not in variants:
         raise ArgumentError(f"{name!r} is no variant: {', '.join(variants)}", hint="name one of them")
     return variants[name]
+
+
+def matrix_product(A, B, C):
+    """M, N and K of C = A @ B. Raises `ArgumentError` unless A is (M, K), B (K, N) and C (M, N)."""
+    (M, K), N = A.shape, B.shape[1]
+    if B.shape[0] != K or C.shape != (M, N):
+        raise ArgumentError(f"A {A.shape} times B {B.shape} into C {C.shape}", hint="pass (M, K), (K, N) and (M, N)")
+    return M, N, K

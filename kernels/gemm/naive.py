@@ -5,11 +5,10 @@ loads give 0 and their stores are dropped by the hardware, so no guard is writte
 hold (past the end of a row is the next row), so N must be a multiple of the tile.
 """
 
-from flylab.kernels.common.tiles import whole_tiles
+from flylab.kernels.common.tiles import matrix_product, whole_tiles
 
 import flylab.compiler as flyc
 import flylab.expr as fx
-from flylab.errors import ArgumentError
 from flylab.expr import gpu, range_constexpr
 
 TILE = 16
@@ -46,8 +45,6 @@ def naive_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, stream: fx.Stream = fx.
     >>> bool((c == 8).all())
     True
     """
-    (M, K), N = A.shape, B.shape[1]
-    if B.shape[0] != K or C.shape != (M, N):
-        raise ArgumentError(f"A {A.shape} times B {B.shape} into C {C.shape}", hint="pass (M, K), (K, N) and (M, N)")
+    M, N, K = matrix_product(A, B, C)
     blocks = fx.ceildiv(M, TILE) * whole_tiles(N, TILE, "a row of B")
     naive_gemm_kernel(A, B, C, M, N, K).launch(grid=(blocks,), block=(TILE * TILE,), stream=stream)

@@ -22,7 +22,7 @@ COUNT = 1 << 22
 GOAL = 12.0
 
 
-def assembly(type_: str) -> str:
+def assembly(type_: str, chip: str = "gfx942") -> str:
     """c[i] = a[i] + b[i] on elements of a type."""
     from tests.emulator.toolchain import compile_for, element, kernel
 
@@ -31,7 +31,7 @@ def assembly(type_: str) -> str:
   %y = load {type_}, ptr addrspace(1) %pb
   %z = fadd {type_} %x, %y
   store {type_} %z, ptr addrspace(1) %pc"""
-    return compile_for("gfx942", kernel("ptr %a, ptr %b, ptr %c", body))
+    return compile_for(chip, kernel("ptr %a, ptr %b, ptr %c", body))
 
 
 def main() -> None:

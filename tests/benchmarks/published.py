@@ -150,9 +150,41 @@ def reductions() -> Iterator[Row]:
                 yield row("reduce", shape, published, launcher, partial(arguments, size, variant), size, 4 * size)
 
 
+SGEMV = {"v0_wave_per_row": "wave", "v1_wave_per_row_vec4": "wave_vec4", "v2_subwave_per_row": "lanes",
+         "v3_block_per_row": "block"}
+
+
+def matrix_times_vector() -> Iterator[Row]:
+    from flylab.kernels.gemv.sgemv import sgemv
+
+    for op, shape, variant in figures():
+        if op == "sgemv":
+            m, n = (int(part.split("=")[1]) for part in shape.split(","))
+            arguments = partial(lambda m, n, name: (*zeros((m, n), (n,), (m,)), name), m, n, SGEMV[variant])
+            yield row(op, shape, variant, sgemv, arguments, 2 * m * n, 4 * (m * n + m + n))
+
+
+TILED = {"v2_thread_tile": "plain", "v3_prefetch": "prefetch", "v4_double_buffer": "ping_pong", "v5_mfma": "mfma",
+         "v6_tuned": "tuned"}
+
+
+def float32_products() -> Iterator[Row]:
+    from flylab.kernels.gemm.sgemm_direct import sgemm_direct
+    from flylab.kernels.gemm.sgemm_lds import sgemm_lds
+    from flylab.kernels.gemm.sgemm_tiled import sgemm_tiled
+
+    for op, shape, variant in figures():
+        if op == "sgemm":
+            n = int(shape.split("^")[0])
+            launcher = {"v0_naive": sgemm_direct, "v1_lds_tile": sgemm_lds}.get(variant, sgemm_tiled)
+            names = [TILED[variant]] if variant in TILED else []
+            arguments = partial(lambda n, names: (*zeros((n, n), (n, n), (n, n)), *names), n, names)
+            yield row(op, shape, variant, launcher, arguments, 2 * n**3, 12 * n**2)
+
+
 def rows() -> list[Row]:
     """Every row that kernels/ covers."""
-    return [*elementwise(), *reductions()]
+    return [*elementwise(), *reductions(), *matrix_times_vector(), *float32_products()]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 from flylab.codegen.assembly.encoding import base_name, is_inline
 from flylab.codegen.isa import Instruction, IsaKernel
@@ -58,7 +59,8 @@ class Slots(list[int]):
 class Coded:
     """One instruction decoded: its handler's key, what writes that handler's IR, the values of its slots.
 
-    `registers` are the slots with the place of a register, and the operand of the text that each comes from.
+    `registers` are the slots with the place of a register, and the operand of the text that each comes from. `access`
+    makes the writer of the handler of an access of memory by lanes (`VectorAccess`), for what asks for its addresses.
     """
 
     key: str
@@ -66,6 +68,7 @@ class Coded:
     slots: Slots = field(default_factory=Slots)
     indexed: bool = False
     registers: Sequence[tuple[int, int]] = ()
+    access: Callable[[], Any] | None = None
 
     @classmethod
     def of(cls, form: Form, slots: Slots) -> Coded:

@@ -93,7 +93,7 @@ def _next_group(b: Builder, launch: str, finished: str) -> None:
     b.set_field("%w", Worker, "used", 0)
     b.set_field("%w", Worker, "group_count", b.field("%w", Worker, "count"))
     _fill_lds(b)
-    _begin_group_shadow(b)
+    begin_group_shadow(b)
     _set_states(b, launch, None, READY)
 
 
@@ -183,7 +183,7 @@ def _hash_waves(b: Builder, launch: str, field: str, vectors: bool) -> None:
         state = b.field(wave, Wave, "state")
         _mix(b, field, state)
         with b.when(state.cmp("ne", DONE)):
-            vgprs, sgprs = _registers(b, launch, b.field(wave, Wave, "slot"))
+            vgprs, sgprs = registers_of(b, launch, b.field(wave, Wave, "slot"))
             if vectors:
                 _hash_bytes(b, field, vgprs, b.field(launch, Launch, "state_bytes"))
             else:
@@ -232,7 +232,7 @@ def _fill_lds(b: Builder) -> None:
         b.set_field("%w", Worker, "cursor", at + LDS_STEP)
 
 
-def _begin_group_shadow(b: Builder) -> None:
+def begin_group_shadow(b: Builder) -> None:
     """A workgroup's shadow as it begins: in an epoch of its own, and no wave has been anywhere."""
     shadow = b.field("%w", Worker, "group_shadow").name
     with b.when(b.let(f"icmp ne ptr {shadow}, null", "i1")):
@@ -266,8 +266,8 @@ def _run_wave(b: Builder, launch: str, group: Value, index: Value, wave: str, fi
         b.set_field(wave, Wave, "slot", used)
         b.set_field("%w", Worker, "used", used + 1)
         b.set_field(wave, Wave, "pc", b.field(launch, Launch, "entry"))
-        _begin_wave(b, launch, group, index, *_registers(b, launch, used))
-    vgprs, sgprs = _registers(b, launch, b.field(wave, Wave, "slot"))
+        begin_wave(b, launch, group, index, *registers_of(b, launch, used))
+    vgprs, sgprs = registers_of(b, launch, b.field(wave, Wave, "slot"))
     pc = b.field(wave, Wave, "pc")
     b.set_field("%w", Worker, "base", pc)
     b.set_field("%w", Worker, "until", b.field("%w", Worker, "count") + b.field("%w", Worker, "stretch"))
@@ -291,12 +291,13 @@ def _run_wave(b: Builder, launch: str, group: Value, index: Value, wave: str, fi
         _leave_when_stopped(b, launch, group, finished)
 
 
-def _registers(b: Builder, launch: str, slot: Value) -> tuple[str, str]:
+def registers_of(b: Builder, launch: str, slot: Value) -> tuple[str, str]:
+    """The pointers to the vector and the scalar registers in a slot of the worker's."""
     vgprs = b.at(b.field("%w", Worker, "vgprs").name, slot * b.field(launch, Launch, "vgpr_bytes"))
     return vgprs, b.at(b.field("%w", Worker, "sgprs").name, slot * (4 * SGPR_COUNT))
 
 
-def _begin_wave(b: Builder, launch: str, group: Value, index: Value, vgprs: str, sgprs: str) -> None:
+def begin_wave(b: Builder, launch: str, group: Value, index: Value, vgprs: str, sgprs: str) -> None:
     """The registers at a wave's start: scalar ones from the launch, workgroup ids, work-item ids, EXEC."""
     b.store(b.load(b.field(launch, Launch, "initial_sgprs").name, "i32", SGPR_COUNT), sgprs)
     row = b.at(b.field(launch, Launch, "initial_v0").name, index * ROW_BYTES)

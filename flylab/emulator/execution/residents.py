@@ -50,7 +50,7 @@ class Context:
         sizes = [waves * run.launch.vgpr_bytes, waves * 4 * SGPR_COUNT, waves * ctypes.sizeof(Wave), lds]
         if run.loaded.probes is not None:
             sizes.append(group_shadow_bytes(lds))
-        self.bytes = sum(sizes)
+        self.sizes, self.bytes = tuple(sizes), sum(sizes)
         self.memory = [Memory(size) for size in sizes]
         self.group = self.used = self.executed = 0
         self.idle = False

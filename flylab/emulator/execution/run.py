@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Sequence
 from ctypes import c_uint32
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from flylab.emulator.state import (
 from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
+    from flylab.emulator.counters.results import Counters
     from flylab.emulator.program import Loaded
 
 # LLVM may read a kernel argument in wider pieces than it has bytes.
@@ -64,6 +65,8 @@ class Report:
     instructions: int
     clamped: int
     source: str = "emulated"
+    counters: Counters | None = field(default=None, repr=False)
+    """What was counted, of a launch with `counters=True`."""
 
     def __str__(self) -> str:
         counts = ((self.workgroups, "workgroup", "s"), (self.waves, "wave", "s"),
@@ -151,7 +154,7 @@ class Run:
     """One launch: its native structures, its workers, and how they came back."""
 
     def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-                 own: Sequence[Buffer]):
+                 own: Sequence[Buffer], threads: int = 0):
         from flylab.emulator.program import core_addresses
 
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
@@ -177,7 +180,7 @@ class Run:
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
         total = geometry.workgroups
-        self.threads = min(worker_count(), total)
+        self.threads = min(threads or worker_count(), total)
         probes, registers = loaded.probes, loaded.registers
         shadow = probes.shadow(loaded.kernel, registers) if probes else b""
         self.shadow = Memory(len(shadow), shadow)
@@ -223,6 +226,17 @@ class Run:
         probes = self.loaded.probes
         scene = Scene(self.loaded.kernel, self.geometry)
         return Findings.of(self.workers if probes else (), scene, probes.kinds if probes else {})
+
+    def counters(self) -> Counters | None:
+        """What was counted, where that was asked for."""
+        if self.loaded.probes is None or not self.loaded.watch.counters:
+            return None
+        from flylab.emulator.counters.results import Counters
+
+        size = self.loaded.probes.tally_bytes * len(self.loaded.kernel.instructions)
+        tables = [memoryview((ctypes.c_char * size).from_address(w.tallies)) for w in self.workers]
+        return Counters.of(self.loaded.kernel, tables, self.geometry.workgroups,
+                           self.geometry.workgroups * self.geometry.waves)
 
     def enter(self, n: int) -> int:
         """Runs worker `n` in native code until it comes back; its status. A fault is kept as it was met."""
@@ -341,26 +355,30 @@ def worker_count() -> int:
     return os.cpu_count() or 1
 
 
-def run(loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-        own: Sequence[Buffer] = ()) -> Report:
-    """Runs a loaded kernel.
+def error_of(launch: Run, worker: Worker) -> DeviceError:
+    """The error for the fault that a worker met, with what the checks had found."""
+    from flylab.emulator.execution.faults import fault_error
+
+    number = (worker.fault_record - worker.records) // RECORD_BYTES
+    error = fault_error(launch.loaded.kernel, launch.geometry, worker, number, launch.given, launch.own,
+                        launch.loaded.checks)
+    error.workgroup, error.findings = worker.group, launch.findings().listed
+    return error
+
+
+def finished(launch: Run) -> Report:
+    """Runs a launch to its end.
 
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
-    launch = Run(loaded, geometry, kernarg, buffers, own)
     launch.run()
-    found = launch.findings()
+    loaded, geometry, found = launch.loaded, launch.geometry, launch.findings()
     if launch.faults:
-        from flylab.emulator.execution.faults import fault_error
-
-        worker = min(launch.faults, key=lambda w: w.group)
-        number = (worker.fault_record - worker.records) // RECORD_BYTES
-        error = fault_error(loaded.kernel, geometry, worker, number, launch.given, launch.own, loaded.checks)
-        error.workgroup, error.findings = worker.group, found.listed
-        raise error
+        raise error_of(launch, min(launch.faults, key=lambda w: w.group))
     if launch.residents.still:
         raise standstill_error(launch)
     if error_ := found.error():
         raise error_
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
-                  sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers))
+                  sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers),
+                  counters=launch.counters())

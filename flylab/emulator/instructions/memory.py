@@ -67,13 +67,14 @@ def modifiers(instruction: Instruction, space: str, flags: frozenset[str] = froz
     return offset, found
 
 
-def _write(work: Callable[..., VectorAccess], form: Access, options: tuple[Any, ...], name: str) -> str:
-    return work(form, *options).text(name)
+def _write(make: Callable[[], VectorAccess], name: str) -> str:
+    return make().text(name)
 
 
 def coded(work: Callable[..., VectorAccess], form: Access, fields: Fields, *options: Any) -> Coded:
     """The record of a vector access that `work(form, *options)` writes the handler of."""
-    found = Coded(f"{getattr(work, '__name__', work)} {form} {options}", partial(_write, work, form, options))
+    make = partial(work, form, *options)
+    found = Coded(f"{getattr(work, '__name__', work)} {form} {options}", partial(_write, make), access=make)
     for number in range(max(fields) + 1):
         found.slot(fields.get(number, 0))
     return found

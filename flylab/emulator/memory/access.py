@@ -224,9 +224,7 @@ class FlatPlace(Place):
 
     def settle(self, addresses: Value) -> None:
         b = self.b
-        high = addresses.shr(32)
-        own = high.cmp("eq", SHARED_APERTURE >> 32) | high.cmp("eq", PRIVATE_APERTURE >> 32)
-        inside = self.served & lane_bits(b, own)
+        inside = self.served & self.elsewhere(addresses)
         apertures, plain, settled = (b.fresh(p) for p in ("apertures", "plain", "settled"))
         b.branch(inside.cmp("eq", 0), plain, apertures)
         b.label(apertures)
@@ -238,6 +236,11 @@ class FlatPlace(Place):
         super().settle(addresses)
         b.jump(settled)
         b.label(settled)
+
+    def elsewhere(self, addresses: Value) -> Value:
+        """The lanes whose address is in LDS or in private memory."""
+        high = addresses.shr(32)
+        return lane_bits(self.b, high.cmp("eq", SHARED_APERTURE >> 32) | high.cmp("eq", PRIVATE_APERTURE >> 32))
 
     def _translate(self, lane: Value) -> None:
         """A lane's address in LDS or private memory as one of the host."""

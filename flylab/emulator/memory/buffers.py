@@ -91,10 +91,10 @@ class BufferPlace(Place):
 
     def separate(self, work: VectorAccess) -> None:
         b, d = self.b, self.descriptor
-        whole = self._inside(self.size)
+        whole = self.inside(self.size)
         split = d.swizzled | d.add_lane
         if work.pieces > 1:
-            begun = self._inside(self.access.bytes // work.pieces)
+            begun = self.inside(self.access.bytes // work.pieces)
             split = split | (self.exec & begun & ~whole).cmp("ne", 0)
         with b.when(split):
             with b.set_bits(self.exec) as (lane, _):
@@ -104,7 +104,7 @@ class BufferPlace(Place):
         self.served = self.exec & whole
         self._count((self.exec & ~whole).call("ctpop"))
 
-    def _inside(self, size: Value | int) -> Value:
+    def inside(self, size: Value | int) -> Value:
         """The lanes whose first `size` bytes the descriptor lets through, where it has no ADD_TID_ENABLE."""
         b, d = self.b, self.descriptor
         records = d.records.splat(WAVE_SIZE)
@@ -112,6 +112,11 @@ class BufferPlace(Place):
         if not self.access.index:
             return inside
         return self._is_raw().select(inside, lane_bits(b, self.index.cmp("ult", records)))
+
+    def end(self) -> Value:
+        """The first address that the descriptor does not let through; with a stride, -1."""
+        d = self.descriptor
+        return self._is_raw().select(d.base + d.records, -1)
 
     def _count(self, lanes: Value) -> None:
         b = self.b

@@ -46,6 +46,12 @@ class VectorAccess(ABC):
         self.place = PLACES[access.place](self.b, access, self.exec)
         self.row = self.place.row
 
+    def move_to(self, b: Builder, exec_: Value) -> None:
+        """Makes this a part of another function, such as a probe, which loaded EXEC."""
+        self.b, self.exec = b, exec_
+        self.place = PLACES[self.access.place](b, self.access, exec_)
+        self.row = self.place.row
+
     def text(self, name: str) -> str:
         """The handler's IR."""
         b = self.b

@@ -54,10 +54,14 @@ class Formatted(VectorAccess):
         self.form = form
 
     def begin(self) -> None:
-        """The format's row of the table, and the refusal of one that cannot be."""
+        """Room for an element, the format's row of the table, and the refusal of one that cannot be."""
         super().begin()
+        self.b.do("%element = alloca [4 x i32], align 16")
+        self.find_format()
+
+    def find_format(self) -> None:
+        """Sets what the format says: the bytes of an element above all."""
         b, form = self.b, self.form
-        b.do("%element = alloca [4 x i32], align 16")
         text = "".join(f"\\{byte:02X}" for byte in table())
         b.intrinsics["formats"] = f'@formats = private constant [{len(table())} x i8] c"{text}"'
         word = b.load(b.at(b.at("%s", slot(b, BASE)), 12), "i32")

@@ -156,7 +156,9 @@ class Probes:
         return sum(i.tally_bytes for i in self.instruments)
 
     def shadow(self, kernel: IsaKernel, registers: Registers) -> bytes:
-        """What the shadow of each wave begins as."""
+        """What the shadow of each wave begins as; nothing where nobody finds anything, as counters do not."""
+        if not self.kinds:
+            return b""
         template = Template(registers.rows)
         for instrument in self.instruments:
             instrument.prepare(template, kernel, registers)

@@ -1,0 +1,94 @@
+"""The debugger on a launch: `flylab.debug(launch, A, B)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from flylab.compiler.jit import Launcher
+from flylab.errors import ArgumentError, DebugError
+from flylab.passes.host import Launch
+from flylab.runtime import emulated
+from flylab.runtime.arguments import Bound
+from flylab.runtime.compiled import Compiled
+from flylab.runtime.device import EMULATED, current
+from flylab.runtime.launch import bound_to, execute, find, launches, memories_of, packed, placed
+from flylab.runtime.printing import PrintBuffer
+
+if TYPE_CHECKING:
+    from flylab.emulator.debugger.copies import Copied
+    from flylab.emulator.debugger.debugger import Debugger
+
+# Bytes for what a kernel prints under the debugger, which are part of its snapshots.
+MOST_PRINTED = 1 << 20
+
+
+def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: int | Sequence[int] = 0,
+          check: Any = "auto", room: int = 32 << 20, **named: Any) -> Debugger:
+    """A debugger at the start of a workgroup of what a launcher launches, on copies of its arrays.
+
+        dbg = flylab.debug(launch, A, B, at_block=(1, 0, 0))
+        dbg.run_to(line=12)
+        dbg.back()
+
+    `kernel` is the launch to look at, its number or the kernel's name; those before it run first. `at_block` is the
+    workgroup, its number or (x, y, z); those before it run first, too. `check` is as for `flylab.watch`, `room` the
+    bytes that snapshots may take. Raises what the launch raises on the way there, and `DebugError` for a launch or a
+    workgroup that is not there, or on another device than the software device.
+    """
+    if not isinstance(launcher, Launcher):
+        raise ArgumentError(f"a launcher is needed, and a {type(launcher).__name__} was given",
+                            hint="pass the @flyc.jit function that launches the kernel, then its arguments")
+    device = current()
+    if device.kind != EMULATED:
+        raise DebugError(f"the debugger is one of the software device, and this is {device}",
+                         hint='choose it with flylab.use("emulated")')
+    bound, arrays = _copied(bound_to(launcher, args, named))
+    compiled, memories, seen = find(launcher, bound, device), memories_of(bound), list[str]()
+    for number, launch in enumerate(launches(compiled, bound)):
+        if kernel in (number, launch.kernel) or kernel in _names(compiled, launch):
+            return _begin(compiled, launch, bound, arrays, (at_block, check, room))
+        seen.append(launch.kernel)
+        execute(compiled, launch, memories)
+    what = f"launch {kernel}" if isinstance(kernel, int) else f"launch of a kernel '{kernel}'"
+    raise DebugError(f"'{launcher.name}' makes no {what}", hint=f"it launches {', '.join(seen) or 'nothing'}")
+
+
+def _names(compiled: Compiled, launch: Launch) -> tuple[str, ...]:
+    return (compiled.functions[launch.kernel].name,)
+
+
+def _copied(bound: list[Bound]) -> tuple[list[Bound], dict[str, Copied]]:
+    """The arguments with copies of the arrays in their places."""
+    from flylab.emulator.debugger.copies import copied
+
+    tensors = [b for b in bound if b.memory is not None]
+    arrays = copied([b.host.name for b in tensors], [b.keep for b in tensors])
+
+    def moved(b: Bound) -> Bound:
+        if b.memory is None:
+            return b
+        address = arrays[b.host.name].address
+        memory = replace(b.memory, address=address, start=b.memory.start - b.memory.address + address)
+        return replace(b, value=address, memory=memory)
+
+    return [moved(b) for b in bound], arrays
+
+
+def _begin(compiled: Compiled, launch: Launch, bound: list[Bound], arrays: dict[str, Copied],
+           options: tuple[Any, Any, int]) -> Debugger:
+    from flylab.emulator.debugger.begin import begin
+    from flylab.emulator.execution.run import Geometry
+
+    grid, block = launch.extents[:3], launch.extents[3:]
+    buffer = PrintBuffer(MOST_PRINTED) if launch.prints else None
+    with placed(compiled, launch):
+        segment = packed(compiled, launch, buffer)
+        buffers, own = emulated.buffers_of(memories_of(bound), buffer)
+        geometry = Geometry.of(compiled.isa.kernels[launch.kernel], grid, block, launch.smem)
+
+        def printed() -> str:
+            return buffer.text(compiled.lines[launch.kernel], grid, block) if buffer else ""
+
+        return begin(compiled.program, launch.kernel, geometry, segment, buffers, arrays, *options, own, printed)

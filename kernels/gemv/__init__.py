@@ -1,0 +1,1 @@
+"""Products of a matrix with a vector."""
