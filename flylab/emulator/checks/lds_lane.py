@@ -3,6 +3,9 @@
 Two accesses race where they are concurrent, by different threads, one of them a write, and not both atomic. A load to
 LDS is done by its wave as a whole, so it races with nothing of its own wave. Lanes of one instruction that write a byte
 race where they write different values.
+
+Of what one thread does to a byte between two barriers, the last write and the last read are kept. That hides no race,
+but for a lane that writes what another lane of its instruction writes: a race with an earlier write of that lane.
 """
 
 from __future__ import annotations

@@ -140,6 +140,11 @@ class Access:
                 return self.value != other.value
         return True
 
+    def is_alike(self, other: Access) -> bool:
+        """Whether two lanes of one instruction write one value to a byte."""
+        return (self.kind == other.kind == WRITE and self.op == other.op and self.thread != other.thread
+                and self.thread // 64 == other.thread // 64 and self.value == other.value)
+
 
 @dataclass
 class Oracle:
@@ -161,11 +166,15 @@ class Oracle:
         return found
 
     def first_races(self) -> Iterator[tuple[Access, list[Access]]]:
-        """Of each byte in each epoch the first access that races, and with which ones before it."""
+        """Of each byte in each epoch the first access that races, and with which ones before it.
+
+        A lane may hide behind one of the same instruction that writes the same value; such bytes are left out.
+        """
         for accesses in self.accesses.values():
             for n, access in enumerate(accesses):
                 if before := [other for other in accesses[:n] if access.races(other)]:
-                    yield access, before
+                    if not any(access.is_alike(other) for other in accesses[:n]):
+                        yield access, before
                     break
 
     def pairs(self, byte: int) -> Iterator[tuple[Access, Access]]:
