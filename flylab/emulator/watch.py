@@ -14,7 +14,7 @@ from flylab.errors import DeviceError
 if TYPE_CHECKING:
     from flylab.emulator.probes.probe import Instrument
 
-CHECKS: dict[str, str] = {"races": "checks.races"}
+CHECKS: dict[str, str] = {"races": "checks.races", "barriers": "checks.barriers"}
 """Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe."""
 COUNTERS = "counters.instrument"
 AUTO, ALL, NONE = "auto", "all", "none"
@@ -38,16 +38,17 @@ class Watch:
     def instruments(self) -> tuple[Instrument, ...]:
         """The instruments that put probes in front of instructions."""
         modules = [CHECKS[name] for name in CHECKS if name in self.checks]
-        return tuple(map(instrument, modules + [COUNTERS] * self.counters))
+        return tuple(instrument(module, self.strict) for module in modules + [COUNTERS] * self.counters)
 
 
 UNWATCHED = Watch()
 
 
 @cache
-def instrument(module: str) -> Instrument:
-    """The instrument of a module."""
-    found: Instrument = import_module(f"flylab.emulator.{module}").INSTRUMENT
+def instrument(module: str, strict: bool = False) -> Instrument:
+    """The instrument of a module, or its `STRICT` one where it has one."""
+    made = import_module(f"flylab.emulator.{module}")
+    found: Instrument = getattr(made, "STRICT", made.INSTRUMENT) if strict else made.INSTRUMENT
     return found
 
 

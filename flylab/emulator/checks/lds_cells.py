@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from flylab.emulator.handlers.ir import Builder, Value
-from flylab.emulator.probes.shadow import CELLS_AT, GroupShadow, GroupWave, WaveShadow
+from flylab.emulator.probes.shadow import CELLS_AT, GroupShadow, GroupWave, WaveShadow, group_wave
 from flylab.emulator.state import LDS_SPARE, LDS_STEP, WAVE_SIZE, Worker
 
 THREAD, WAVE = 0x3FF, 0x3C0
@@ -124,8 +124,7 @@ def _quick_text(size: int, write: bool, name: str) -> str:
 
 def _note_write(b: Builder, place: Place) -> None:
     """The wave's last write to LDS, which a barrier asks for."""
-    at = b.at(place.group, place.wave * GroupWave.__sizeof__(GroupWave()) + GroupShadow.waves.offset)
-    b.set_field(at, GroupWave, "written", b.field("%shadow", WaveShadow, "lgkm_issued"))
+    b.set_field(group_wave(b, place.group, place.wave), GroupWave, "written", b.field("%shadow", WaveShadow, "lgkm_issued"))
 
 
 def _address(b: Builder, lane: Value, offset: Value) -> Value:

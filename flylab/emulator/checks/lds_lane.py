@@ -30,7 +30,7 @@ from flylab.emulator.checks.lds_cells import (
 )
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.probes.probe import find
-from flylab.emulator.probes.shadow import GroupShadow, GroupWave, WaveShadow
+from flylab.emulator.probes.shadow import GroupShadow, GroupWave, WaveShadow, group_wave
 from flylab.emulator.state import ROW_BYTES
 
 # Kinds of finding: a read, a write or an atomic after a write; a write after a read; a write not waited for.
@@ -128,8 +128,7 @@ class _Lane:
         b = self.b
         here = self.time(cell).cmp("uge", b.field(self.place.group, GroupShadow, "first"))
         own, number = self.same_wave(cell), stamp.shr(32).to("i32")
-        waves = b.at(self.place.group, GroupShadow.waves.offset)
-        writer = b.at(waves, (cell & WAVE).shr(6) * GroupWave.__sizeof__(GroupWave()))
+        writer = group_wave(b, self.place.group, (cell & WAVE).shr(6))
         parity = (self.place.barriers & 1).shl(2)
         vm, lgkm = (b.load(b.at(b.at(writer, member.offset), parity), "i32")
                     for member in (GroupWave.vm_done, GroupWave.lgkm_done))

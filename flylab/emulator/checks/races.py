@@ -19,7 +19,7 @@ from flylab.emulator.execution.initial import entry
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Frame, Piece, Site
-from flylab.emulator.probes.shadow import CELL_BYTES, CELLS_AT, GroupShadow, GroupWave, Template, WaveShadow
+from flylab.emulator.probes.shadow import CELL_BYTES, CELLS_AT, GroupShadow, GroupWave, Template, WaveShadow, group_wave
 from flylab.emulator.state import LDS_SPARE, LDS_STEP, M0, ROW_BYTES, SHARED_APERTURE, WAVE_SIZE, Launch, Worker
 from flylab.errors import DeviceError
 
@@ -121,7 +121,7 @@ def _emit_barrier(frame: Frame) -> None:
     b.set_field(frame.group, GroupShadow, "last", now)
     parity = barriers & 1
     b.store(now, b.at(b.at(frame.group, GroupShadow.floors.offset), parity.shl(3)), 8)
-    wave = group_wave(b, frame.group)
+    wave = group_wave(b, frame.group, b.field("%w", Worker, "wave"))
     done = b.field(frame.shadow, WaveShadow, "lgkm_done")
     for member, value in ((GroupWave.vm_done, b.field(frame.shadow, WaveShadow, "vm_done")),
                           (GroupWave.lgkm_done, done)):
@@ -142,12 +142,6 @@ def _emit_wave_barrier(frame: Frame) -> None:
                 b.store(now, b.at(frame.group, GroupShadow.floors.offset + 8 * parity), 8)
             with b.when(b.field(frame.shadow, WaveShadow, "barriers").cmp("eq", 0)):
                 b.set_field(frame.shadow, WaveShadow, "barriers", 2)
-
-
-def group_wave(b: Builder, group: str) -> str:
-    """Where the workgroup's shadow keeps what it knows of the running wave."""
-    size = GroupWave.__sizeof__(GroupWave())
-    return b.at(group, b.field("%w", Worker, "wave") * size + GroupShadow.waves.offset)
 
 
 def _restart_text(name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_uint32, c_uint64
 
+from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.state import SGPR_COUNT, WAVE_SIZE
 
 # The operations of a wave that can be outstanding and are remembered: more than the counters of the chips count.
@@ -50,10 +51,10 @@ class WaveShadow(ctypes.Structure):
 
 
 class GroupWave(ctypes.Structure):
-    """Of a wave of a workgroup: how many barriers it reached; the instruction + 1 of the last one, and of its end (0:
-    none yet); its last write to LDS, by its number of lgkmcnt; what it had waited for at its last two barriers."""
+    """Of a wave of a workgroup: how many barriers it met others at; the instruction + 1 of the last one, and of its end
+    (0: none yet); its last write to LDS, by its number of lgkmcnt; what it had waited for at its last two barriers."""
 
-    _fields_ = [("barriers", c_uint32), ("barrier_at", c_uint32), ("ended_at", c_uint32), ("written", c_uint32),
+    _fields_ = [("met", c_uint32), ("barrier_at", c_uint32), ("ended_at", c_uint32), ("written", c_uint32),
                 ("vm_done", c_uint32 * 2), ("lgkm_done", c_uint32 * 2)]
 
 
@@ -80,6 +81,11 @@ def _rounded(size: int) -> int:
 
 ROWS_AT = _rounded(ctypes.sizeof(WaveShadow))
 CELLS_AT = _rounded(ctypes.sizeof(GroupShadow))
+
+
+def group_wave(b: Builder, group: str, wave: Value) -> str:
+    """Where a workgroup's shadow keeps what it knows of a wave."""
+    return b.at(group, wave * ctypes.sizeof(GroupWave) + GroupShadow.waves.offset)
 
 
 def wave_shadow_bytes(rows: int) -> int:
