@@ -9,8 +9,8 @@ from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.state import WAVE_SIZE
 from flylab.places import SourceLine
 
-# Kinds: some lanes at a barrier, or at one of the wave; a wave at a barrier that another one ended before, told when the
-# waiting one comes or when the other one ends; waves at different barriers.
+# Kinds: some lanes at a barrier, or at one of the wave; a wave at a barrier to which another one does not come that has
+# ended, told when the first comes or when the other ends; waves at different barriers.
 DIVERGENT, DIVERGENT_WAVE, ENDED, LEFT, DIFFERENT = 511, 512, 513, 514, 515
 KIND = "barrier"
 SHOWN = 4
@@ -53,7 +53,8 @@ def _divergent(of_wave: bool, entry: Entry, scene: Scene) -> Finding:
     waiting, missing = _of_mask(here, entry.wave), _of_mask(began & ~here, entry.wave)
     where = _barrier_line(entry, scene) if of_wave else scene.line(entry.index)
     at = f" in line {where.line}" if where else ""
-    comers = f"{threads_text(waiting, scene)} {'wait' if len(waiting) > 1 else 'waits'}" if waiting else "no thread waits"
+    verb = "wait" if len(waiting) > 1 else "waits"
+    comers = f"{threads_text(waiting, scene)} {verb}" if waiting else "no thread waits"
     message = f"a barrier that only some threads reach: {comers}{at}, and {threads_text(missing, scene)} of the same " \
               f"wave {'do' if len(missing) > 1 else 'does'} not come"
     others: tuple[int, ...] = ()

@@ -1,9 +1,9 @@
 """The check of barriers: each must be reached by all threads of a wave together, and by all waves of a workgroup.
 
 The chip counts waves at a barrier: it goes on when every wave that has not ended has come, whichever lanes are active.
-So a barrier in a branch does not hang there, and orders nothing that its author meant. What is told of lanes that do not
-come is the instruction that took them out of EXEC. A barrier of a block of one wave, or of a wave, is no instruction and
-stands before one (`Instruction.barriers`); a wave without active lanes has jumped over it.
+So a barrier in a branch does not hang there, and orders nothing that its author meant. What is told of lanes that do
+not come is the instruction that took them out of EXEC. A barrier of a block of one wave, or of a wave, is no
+instruction and stands before one (`Instruction.barriers`); a wave without active lanes has jumped over it.
 Two waves that meet at different barriers are as good as at one, which kernels with waves of several sorts make use of;
 with `check="all"` that is told too.
 """

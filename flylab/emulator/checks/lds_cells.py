@@ -124,7 +124,8 @@ def _quick_text(size: int, write: bool, name: str) -> str:
 
 def _note_write(b: Builder, place: Place) -> None:
     """The wave's last write to LDS, which a barrier asks for."""
-    b.set_field(group_wave(b, place.group, place.wave), GroupWave, "written", b.field("%shadow", WaveShadow, "lgkm_issued"))
+    last = b.field("%shadow", WaveShadow, "lgkm_issued")
+    b.set_field(group_wave(b, place.group, place.wave), GroupWave, "written", last)
 
 
 def _address(b: Builder, lane: Value, offset: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Random programs that use LDS, as assembly, and what of it races by brute force: all accesses are kept and compared."""
+"""Random programs that use LDS, as assembly, and what of it races by brute force: all accesses are compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ k:
 
 @dataclass(frozen=True)
 class Op:
-    """An access: lane `t` of the lanes in `lanes` is at ((t * stride + start) & mask); it writes (t & value) as words."""
+    """An access by the lanes in `lanes`: thread t at ((t * stride + start) & mask), where it writes (t & value)."""
 
     kind: str
     form: tuple[str, int, int, int] = ("", 0, 0, 0)
@@ -77,7 +77,7 @@ class Op:
                 f"v_add_u32 v1, {self.start}, v1", f"v_and_b32 v1, {self.mask}, v1",
                 f"v_and_b32 v2, {self.value}, v0", "s_mov_b32 s2, 0x1010101\nv_mul_lo_u32 v8, v2, s2",
                 *(f"v_mov_b32 v{n}, v8" for n in (9, 10, 11)),
-                f"s_mov_b32 exec_lo, {self.lanes & 0xFFFFFFFF:#x}\ns_mov_b32 exec_hi, {self.lanes >> 32 & 0xFFFFFFFF:#x}",
+                *(f"s_mov_b32 exec_{half}, {self.lanes >> at & 0xFFFFFFFF:#x}" for half, at in (("lo", 0), ("hi", 32))),
                 f"{mnemonic} {operands}{offsets}"]
 
 
@@ -160,7 +160,7 @@ class Oracle:
             for wave in range(waves):
                 part = 0
                 for number in range(start, end):
-                    part += ops[number].kind == WAVE_BARRIER and not number == start
+                    part += ops[number].kind == WAVE_BARRIER and number != start
                     for access in _of_wave(ops[number], number, wave, epoch, part):
                         found.accesses[epoch, access.byte].append(access)
         return found
