@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from flylab.emulator.arguments import Buffer
+    from flylab.emulator.arrays import Buffer
     from flylab.emulator.execution.run import Report
     from flylab.emulator.program import Program
 
 __all__ = ["Buffer", "Program", "Report"]
-_HOMES = {"Buffer": "arguments", "Program": "program", "Report": "execution.run"}
+_HOMES = {"Buffer": "arrays", "Program": "program", "Report": "execution.run"}
 
 
 def __getattr__(name: str) -> Any:

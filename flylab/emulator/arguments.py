@@ -6,57 +6,23 @@ import math
 import reprlib
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import Any
 
 from flylab.codegen.isa import IsaKernel, KernelArg
+from flylab.emulator.arrays import Buffer, View, extent
+from flylab.emulator.windows import with_windows
 from flylab.errors import ArgumentError
 
 _FLOAT_CODES = {2: "<e", 4: "<f", 8: "<d"}
 POINTER_KIND, NUMBER_KIND = "global_buffer", "by_value"
 LDS_POINTER_KIND = "dynamic_shared_pointer"
-# No process has memory in the first page; an address there is a null pointer with an offset.
-FIRST_ADDRESS = 4096
 # The kinds of numpy formats whose bytes are the values: numbers, and structures of them.
 _PLAIN_KINDS = "biufcV"
 
 
-@dataclass(frozen=True)
-class Buffer:
-    """Memory that a kernel may touch: `nbytes` from `address`, for writing too where `writable`."""
-
-    name: str
-    address: int
-    nbytes: int
-    writable: bool = True
-
-    def __post_init__(self) -> None:
-        if self.nbytes > 0 and not FIRST_ADDRESS <= self.address <= self.end < 1 << 64:
-            raise ArgumentError(f"argument '{self.name}' has no memory: its {self.nbytes} bytes would lie at address "
-                                f"{self.address:#x}",
-                                hint="pass a tensor with data; fake and meta tensors have shapes only")
-
-    @property
-    def end(self) -> int:
-        return self.address + self.nbytes
-
-
-def extent(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
-    """The lowest byte and the number of bytes that a strided array spans; strides in bytes.
-
-    >>> extent(1000, (3,), (8,), 4), extent(1000, (2, 3), (0, 4), 4), extent(1000, (3,), (-4,), 4)
-    ((1000, 20), (1000, 12), (992, 12))
-    """
-    if not all(shape):
-        return address, 0
-    steps = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
-    low = address + sum(s for s in steps if s < 0)
-    return low, address + sum(s for s in steps if s > 0) + itemsize - low
-
-
-def buffer_of(name: str, value: Any) -> tuple[int, Buffer]:
-    """The address of an array's first element and the memory it spans.
+def buffer_of(name: str, value: Any) -> Buffer:
+    """The memory that an array spans.
 
     Takes torch CPU tensors and whatever has numpy's `__array_interface__`. Raises `ArgumentError` for anything else.
     """
@@ -75,17 +41,18 @@ def buffer_of(name: str, value: Any) -> tuple[int, Buffer]:
     if described is None:
         raise ArgumentError(f"{label(name)} is a pointer, and {type(value).__name__} is no array",
                             hint="pass a numpy array or a CPU tensor, or None for a null pointer")
-    address, shape, strides, itemsize, writable = described
+    address, shape, strides, itemsize, writable, format_ = described
     low, size = extent(address, shape, strides, itemsize)
-    return address, Buffer(name, low, size, writable)
+    return Buffer(name, low, size, writable, view=View(shape, strides, itemsize, address - low, format_))
 
 
 def _is_numpy_scalar(value: Any) -> bool:
     return any((base.__module__, base.__name__) == ("numpy", "generic") for base in type(value).__mro__)
 
 
-# The first element's address, the shape, the strides in bytes, the bytes of an element, and whether it is writable.
-Described = tuple[int, tuple[int, ...], tuple[int, ...], int, bool]
+# The first element's address, the shape, the strides in bytes, the bytes of an element, whether it is writable, the
+# format of an element.
+Described = tuple[int, tuple[int, ...], tuple[int, ...], int, bool, Any]
 
 
 def _of_torch(name: str, tensor: Any) -> Described:
@@ -98,7 +65,8 @@ def _of_torch(name: str, tensor: Any) -> Described:
                                 hint=f"pass tensor.{resolve}()")
     size = tensor.element_size()
     try:
-        return tensor.data_ptr(), tuple(tensor.shape), tuple(s * size for s in tensor.stride()), size, True
+        strides = tuple(s * size for s in tensor.stride())
+        return tensor.data_ptr(), tuple(tensor.shape), strides, size, True, tensor.dtype
     except RuntimeError as error:  # sparse tensors, and those without storage
         raise ArgumentError(f"{label(name)} is a tensor without plain memory: {str(error).partition(chr(10))[0]}",
                             hint="pass a dense tensor with data") from None
@@ -116,7 +84,7 @@ def _of_interface(name: str, value: Any) -> Described:
         strides = _packed_strides(shape, itemsize) if strides is None else tuple(map(index, strides))
         if len(strides) != len(shape) or min((itemsize, *shape)) < 0:
             raise ValueError(f"shape {shape}, strides {strides}, {itemsize} bytes an element")
-        return index(address), shape, strides, itemsize, not read_only
+        return index(address), shape, strides, itemsize, not read_only, getattr(value, "dtype", format_)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
@@ -190,15 +158,15 @@ def pack(kernel: IsaKernel, args: Sequence[Any], shared: int = 0) -> tuple[bytes
                                          f"{kernel.kernarg_size} for kernel '{kernel.name}'")
         raise ArgumentError(f"kernel '{kernel.name}' takes {len(parameters)} arguments ({names}), and {len(args)} were "
                             "given", hint="a pointer to LDS takes its number of bytes" if local else hint)
-    buffers = []
+    pointers: list[KernelArg] = []
+    buffers: list[Buffer] = []
     for number, (parameter, value) in enumerate(zip(parameters, args, strict=True)):
         name = parameter.name or f"argument {number}"
         if parameter.kind == POINTER_KIND:
-            address = 0
+            data = bytes(8)
             if value is not None:
-                address, buffer = buffer_of(name, value)
-                buffers.append(buffer)
-            data = address.to_bytes(8, "little")
+                buffers.append(buffer_of(name, value))
+                pointers.append(parameter)
         elif parameter.kind == NUMBER_KIND:
             data = number_bytes(name, parameter, value)
         elif parameter.kind == LDS_POINTER_KIND:
@@ -208,6 +176,9 @@ def pack(kernel: IsaKernel, args: Sequence[Any], shared: int = 0) -> tuple[bytes
         else:
             raise ArgumentError(f"{label(name)} is of the kind {parameter.kind}, which the software device has not")
         _put(segment, parameter, data)
+    buffers = with_windows(buffers)
+    for parameter, buffer in zip(pointers, buffers, strict=True):
+        _put(segment, parameter, buffer.pointer.to_bytes(8, "little"))
     return bytes(segment), buffers, shared
 
 

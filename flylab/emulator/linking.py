@@ -2,7 +2,7 @@
 
 Code has addresses of its own, at which no memory is: `CODE_BASE` and then a byte for each byte of the machine code, so
 that a program's arithmetic on addresses is that of the chip, and pointers to functions are the same for all workgroups.
-Data lies in memory, and its addresses are this machine's.
+Data is seen from `windows.DATA` on, one section after the other.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from flylab.codegen.assembly.listing import Function
 from flylab.codegen.assembly.sections import Relocation
 from flylab.codegen.assembly.symbols import LDS, Place
 from flylab.codegen.isa import Instruction, Isa, IsaKernel
-from flylab.emulator.arguments import Buffer
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.state import Memory
+from flylab.emulator.windows import DATA
 from flylab.errors import CompileError
 
 # Beyond the addresses that a process can have memory at, and within the 48 bits that pointers are kept in.
@@ -107,10 +108,19 @@ class Image:
         self.data = {name: section for name, section in isa.sections.items() if section.kept and section.size}
         self.memory = {name: Memory(section.size, bytes(section.data), section.alignment)
                        for name, section in self.data.items()}
+        self.seen = self._data_addresses()
         self.table = self._pointer_table()
         for name, section in self.data.items():
             for relocation in section.relocations:
                 self._relocate(name, relocation)
+
+    def _data_addresses(self) -> dict[str, int]:
+        """The address of each section of data, as code sees it; behind them all, under "", that of the pointers."""
+        seen, at = {}, DATA
+        for name, section in self.data.items():
+            seen[name] = at = -(-at // section.alignment) * section.alignment
+            at += -(-(section.size + WORD) // CODE_ALIGNMENT) * CODE_ALIGNMENT
+        return seen | {"": at}
 
     def _pointer_table(self) -> dict[str, int]:
         """The address of each symbol's entry in the table of pointers, which `@gotpcrel32` leads to."""
@@ -119,15 +129,16 @@ class Image:
         known = sorted(name for name in names if self._address(name) is not None)
         self.pointers = b"".join((self._address(name) or 0).to_bytes(POINTER_BYTES, "little") for name in known)
         self.pointer_memory = Memory(len(self.pointers), self.pointers)
-        return {name: self.pointer_memory.address + POINTER_BYTES * n for n, name in enumerate(known)}
+        return {name: self.seen[""] + POINTER_BYTES * n for n, name in enumerate(known)}
 
     def buffers(self) -> list[Buffer]:
         """The data that kernels may touch, an entry for each object that has a name."""
-        found = [Buffer("the table of pointers", self.pointer_memory.address, len(self.pointers), False)]
+        found = [Buffer("the table of pointers", self.pointer_memory.address, len(self.pointers), False,
+                        self.seen[""])]
         for name, section in self.data.items():
             for start, end in self._objects(name):
                 found.append(Buffer(section.objects.get(start, name), self.memory[name].address + start, end - start,
-                                    section.writable))
+                                    section.writable, self.seen[name] + start))
         return found
 
     def code(self, kernel: IsaKernel) -> Code:
@@ -214,7 +225,7 @@ class Image:
         if place.section in self.starts:
             return self.starts[place.section] + place.offset
         if place.section in self.memory:
-            return self.memory[place.section].address + place.offset
+            return self.seen[place.section] + place.offset
         raise Unknown(f"section {place.section} is not in memory when a kernel runs")
 
     def _address(self, name: str) -> int | None:
@@ -224,13 +235,14 @@ class Image:
             return None
 
     def _relocate(self, section: str, relocation: Relocation) -> None:
-        at = self.memory[section].address + relocation.offset
+        at = self.seen[section] + relocation.offset
         try:
             value = self._value(relocation.value, at, data=True)
         except BadExpression as error:
             raise relocation.statement.error(str(error)) from None
         size = relocation.size
-        ctypes.memmove(at, (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little"), size)
+        here = self.memory[section].address + relocation.offset
+        ctypes.memmove(here, (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little"), size)
 
 
 def _signed16(words: int) -> int:

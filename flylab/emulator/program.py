@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import Isa, IsaKernel
-from flylab.emulator.arguments import Buffer, fill_hidden, pack, shown
+from flylab.emulator.arguments import fill_hidden, pack, shown
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.decoding.decode import decode
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
@@ -178,7 +179,8 @@ class Program:
             raise DeviceError(f"kernel '{kernel}' takes {explicit} bytes of arguments, and {len(kernarg)} were packed")
         segment = bytearray(kernarg.ljust(chosen.kernarg_size, b"\0"))
         fill_hidden(chosen, segment, geometry.grid, geometry.block, geometry.shared)
-        return Run(self.load(kernel, watch), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads)
+        return Run(self.load(kernel, watch), geometry, bytes(segment), buffers, [*own, *self._image.buffers()], threads,
+                   watch)
 
     def debug(self, *, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any],
               kernel: str | None = None, shared: int = 0, at_block: int | Sequence[int] = 0, check: Any = AUTO,

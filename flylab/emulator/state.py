@@ -42,6 +42,9 @@ FINISHED, SUSPENDED, PAUSED = 0, 5, 6
 # What the debugger's handler returns: one instruction was executed.
 STOPPED = 7
 
+# What an access does to memory, as the search of buffers is told; of a scalar load the first byte of each dword counts.
+READ, WRITE, READ_DWORDS = 0, 1, 2
+
 # Wave states of the scheduler.
 READY, WAITING, DONE = 0, 1, 2
 
@@ -53,7 +56,7 @@ LDS_STEP, LDS_SPARE = 256, 4
 
 # Kinds of fault.
 OUT_OF_BOUNDS, MISALIGNED, DESCRIPTOR, TRAP, PAST_END, PRIVATE, NOWHERE = 1, 2, 3, 4, 5, 6, 7
-SWIZZLED, LDS_UNALIGNED_BASE, BAD_FORMAT = 12, 13, 14
+SWIZZLED, LDS_UNALIGNED_BASE, BAD_FORMAT, CLAMPED = 12, 13, 14, 15
 LDS_OUTSIDE, LDS_MISALIGNED, LDS_PARTIAL = 16, 17, 18
 
 # Instructions of a wave at a stretch: at first, while the worker looks whether its workgroup only spins, and then on.
@@ -63,9 +66,14 @@ PROBES, TURN = 16, 1 << 21
 
 
 class Range(ctypes.Structure):
-    """Bytes a kernel may touch: [low, high) to read, [low, write_high) to write. The first of a list is empty."""
+    """Bytes a kernel may touch: [low, high) to read, [low, write_high) to write. The first of a list is empty.
 
-    _fields_ = [("low", c_uint64), ("high", c_uint64), ("write_high", c_uint64)]
+    The host has them `distance` further on, modulo 2**64. Where there are holes between elements, `marks` has a byte
+    for each 2**unit bytes of a `period`, 1 where an element is (`arrays.View.marks`).
+    """
+
+    _fields_ = [("low", c_uint64), ("high", c_uint64), ("write_high", c_uint64), ("distance", c_uint64),
+                ("marks", c_void_p), ("period", c_uint64), ("unit", c_uint64)]
 
 
 class Wave(ctypes.Structure):
@@ -85,6 +93,7 @@ class Launch(ctypes.Structure):
         ("entry", c_void_p), ("initial_sgprs", c_void_p), ("initial_v0", c_void_p), ("initial_exec", c_void_p),
         ("group_x_at", c_uint64), ("group_y_at", c_uint64), ("group_z_at", c_uint64),
         ("lds_bytes", c_uint64),  # of a workgroup: static and dynamic
+        ("clamped_fails", c_uint64),  # a buffer access that a descriptor cuts off is an error
         # Of a wave's memory, `vgpr_bytes`: what decides how it goes on. Then what a wave's shadow begins as, if any.
         ("state_bytes", c_uint64), ("shadow_at", c_uint64), ("shadow", c_void_p), ("shadow_bytes", c_uint64),
     ]
@@ -103,6 +112,7 @@ class Worker(ctypes.Structure):
         ("group_count", c_uint64),  # `count` when the workgroup began
         ("fault_record", c_void_p), ("fault_kind", c_uint64), ("fault_lane", c_uint64),
         ("fault_address", c_uint64), ("fault_size", c_uint64),
+        ("fault_base", c_uint64),  # of CLAMPED, the descriptor's base
         # How often memory changed, as far as this worker saw; whether it goes on with a workgroup that was suspended.
         ("changes", c_uint64), ("resuming", c_uint64),
         # A turn: when it ends, the next look, the stretch of each wave, the looks so far, and whether it only spun.
@@ -113,7 +123,9 @@ class Worker(ctypes.Structure):
         ("oldest", c_uint64), ("hash", c_uint64), ("vectors", c_uint64),
         # For probes: the notes of instructions, this worker's tallies, the shadow of the workgroup, and its findings.
         ("notes", c_void_p), ("tallies", c_void_p), ("tally_bytes", c_uint64), ("group_shadow", c_void_p),
+        ("lds_defined", c_void_p),
         ("find", c_void_p), ("findings", c_void_p), ("found", c_uint64), ("lost", c_uint64), ("find_at", c_uint64),
+        ("log", c_void_p),  # of accesses: a head and its records
     ]
 
 

@@ -14,9 +14,16 @@ from flylab.errors import DeviceError
 if TYPE_CHECKING:
     from flylab.emulator.probes.probe import Instrument
 
-CHECKS: dict[str, str] = {"races": "checks.races", "barriers": "checks.barriers"}
-"""Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe."""
-COUNTERS = "counters.instrument"
+CHECKS: dict[str, str] = {
+    "bounds": "",
+    "registers": "checks.registers",
+    "waits": "checks.waits",
+    "races": "checks.races",
+    "barriers": "checks.barriers",
+}
+"""Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe; "" where the
+device checks without probes."""
+COUNTERS, LOG = "counters.instrument", "counters.recorder"
 AUTO, ALL, NONE = "auto", "all", "none"
 SMALL_LAUNCH = 1 << 16
 """Threads up to which a launch is checked by itself."""
@@ -37,8 +44,9 @@ class Watch:
     @property
     def instruments(self) -> tuple[Instrument, ...]:
         """The instruments that put probes in front of instructions."""
-        modules = [CHECKS[name] for name in CHECKS if name in self.checks]
-        return tuple(instrument(module, self.strict) for module in modules + [COUNTERS] * self.counters)
+        modules = [CHECKS[name] for name in CHECKS if CHECKS[name] and name in self.checks]
+        modules += [COUNTERS] * self.counters + [LOG] * bool(self.log)
+        return tuple(instrument(module, self.strict) for module in modules)
 
 
 UNWATCHED = Watch()

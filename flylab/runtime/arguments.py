@@ -26,7 +26,7 @@ from flylab.layout import Layout
 class Memory:
     """The memory behind a tensor argument: its first element's address, the bytes it spans, and whether it is writable.
 
-    The span starts at `start`, which is below `address` where a stride is negative.
+    The span starts at `start`, which is below `address` where a stride is negative; strides are in elements.
     """
 
     name: str
@@ -34,6 +34,9 @@ class Memory:
     start: int
     nbytes: int
     writable: bool
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Bound:
     keep: Any = None
 
     def operands(self) -> list[Any]:
-        """The values of the launcher's runtime arguments: an address, a number, the numbers of a struct."""
+        """The values of the launcher's runtime arguments: a number, the numbers of a struct, the host's address."""
         if self.host.kind == STRUCT:
             return list(self.value)
         return [self.value] if self.host.kind in (TENSOR, NUMBER) else []
@@ -132,7 +135,7 @@ def _memory(name: str, array: _Array) -> Memory:
             f"'{name}' starts at the address {array.address:#x}, no multiple of its {size}-byte elements",
             hint=f"pass a copy, which is aligned: {name}.copy() of numpy, {name}.clone() of torch",
         )
-    return Memory(name, array.address, start, end - start, array.writable)
+    return Memory(name, array.address, start, end - start, array.writable, array.dtype, array.shape, array.strides)
 
 
 def _is_numpy(value: Any) -> bool:

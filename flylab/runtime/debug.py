@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from flylab.compiler.jit import Launcher
+from flylab.emulator.arrays import Buffer
 from flylab.errors import ArgumentError, DebugError
 from flylab.passes.host import Launch
 from flylab.runtime import emulated
 from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import EMULATED, current
-from flylab.runtime.launch import bound_to, execute, find, launches, memories_of, packed, placed
+from flylab.runtime.launch import bound_to, buffers_of, execute, find, launches, packed, placed
 from flylab.runtime.printing import PrintBuffer
 
 if TYPE_CHECKING:
@@ -45,12 +46,12 @@ def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: in
         raise DebugError(f"the debugger is one of the software device, and this is {device}",
                          hint='choose it with flylab.use("emulated")')
     bound, arrays = _copied(bound_to(launcher, args, named))
-    compiled, memories, seen = find(launcher, bound, device), memories_of(bound), list[str]()
-    for number, launch in enumerate(launches(compiled, bound)):
+    compiled, buffers, seen = find(launcher, bound, device), buffers_of(bound), list[str]()
+    for number, launch in enumerate(launches(compiled, bound, buffers)):
         if kernel in (number, launch.kernel) or kernel in _names(compiled, launch):
-            return _begin(compiled, launch, bound, arrays, (at_block, check, room))
+            return _begin(compiled, launch, buffers, arrays, (at_block, check, room))
         seen.append(launch.kernel)
-        execute(compiled, launch, memories)
+        execute(compiled, launch, buffers)
     what = f"launch {kernel}" if isinstance(kernel, int) else f"launch of a kernel '{kernel}'"
     raise DebugError(f"'{launcher.name}' makes no {what}", hint=f"it launches {', '.join(seen) or 'nothing'}")
 
@@ -76,7 +77,7 @@ def _copied(bound: list[Bound]) -> tuple[list[Bound], dict[str, Copied]]:
     return [moved(b) for b in bound], arrays
 
 
-def _begin(compiled: Compiled, launch: Launch, bound: list[Bound], arrays: dict[str, Copied],
+def _begin(compiled: Compiled, launch: Launch, buffers: list[Buffer], arrays: dict[str, Copied],
            options: tuple[Any, Any, int]) -> Debugger:
     from flylab.emulator.debugger.begin import begin
     from flylab.emulator.execution.run import Geometry
@@ -84,8 +85,7 @@ def _begin(compiled: Compiled, launch: Launch, bound: list[Bound], arrays: dict[
     grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer(MOST_PRINTED) if launch.prints else None
     with placed(compiled, launch):
-        segment = packed(compiled, launch, buffer)
-        buffers, own = emulated.buffers_of(memories_of(bound), buffer)
+        segment, own = packed(compiled, launch), emulated.own_buffers(buffer)
         geometry = Geometry.of(compiled.isa.kernels[launch.kernel], grid, block, launch.smem)
 
         def printed() -> str:

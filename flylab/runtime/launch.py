@@ -16,12 +16,14 @@ from flylab.compiler.meaning import meaning
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
+from flylab.emulator.arrays import Buffer
+from flylab.emulator.windows import PRINTED
 from flylab.errors import CompileError, FlylabError, TraceError
 from flylab.expr.gpu import MAX_GRID
 from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.places import of_traceback
 from flylab.runtime import emulated
-from flylab.runtime.arguments import Bound, Memory, bind, pack_number
+from flylab.runtime.arguments import Bound, bind, pack_number
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device, current
 from flylab.runtime.printing import PrintBuffer
@@ -34,6 +36,25 @@ class Run:
     device: Device
     compiled: Compiled
     reports: tuple[Any, ...]
+
+    @property
+    def counters(self) -> Any:
+        """What the software device counted, where the launch was watched with `counters=True`, else None.
+
+        Raises `FlylabError` for a launch of several kernels: each of `reports` has its own.
+        """
+        return self._of_one("counters")
+
+    @property
+    def log(self) -> Any:
+        """The accesses of memory that were kept, where the launch was watched with `log=`; otherwise as `counters`."""
+        return self._of_one("log")
+
+    def _of_one(self, name: str) -> Any:
+        if len(self.reports) != 1:
+            raise FlylabError(f"this run launched {len(self.reports)} kernels, and each has {name} of its own",
+                              hint=f"run.reports[0].{name} is of the first")
+        return getattr(self.reports[0], name)
 
     def show(self) -> str:
         """One line a kernel: what was counted, with the word for where the numbers come from."""
@@ -117,19 +138,20 @@ def _dump(made: Compiled) -> None:
 
 
 def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
-    memories = memories_of(bound)
-    reports = [execute(compiled, launch, memories) for launch in launches(compiled, bound)]
+    buffers = buffers_of(bound)
+    reports = [execute(compiled, launch, buffers) for launch in launches(compiled, bound, buffers)]
     return Run(device, compiled, tuple(reports))
 
 
-def memories_of(bound: list[Bound]) -> list[Memory]:
-    """The memory of all tensors among arguments."""
-    return [b.memory for b in bound if b.memory is not None]
+def buffers_of(bound: list[Bound]) -> list[Buffer]:
+    """The memory of all tensors among arguments, as the device sees it."""
+    return emulated.buffers_of([b.memory for b in bound if b.memory is not None])
 
 
-def launches(compiled: Compiled, bound: list[Bound]) -> Iterator[Launch]:
+def launches(compiled: Compiled, bound: list[Bound], buffers: list[Buffer]) -> Iterator[Launch]:
     """What a launcher launches, in order; what it checks and prints between is done on the way."""
-    values = [value for b in bound for value in b.operands()]
+    pointers = (buffer.pointer for buffer in buffers)
+    values = [value for b in bound for value in (b.operands() if b.memory is None else [next(pointers)])]
     values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
     for step in compiled.host.steps(values):
         if isinstance(step, HostCheck):
@@ -151,15 +173,15 @@ def placed(compiled: Compiled, launch: Launch) -> Iterator[None]:
         raise error.at(error.where or compiled.launch_line(launch.kernel)) from error.__cause__
 
 
-def execute(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
+def execute(compiled: Compiled, launch: Launch, buffers: list[Buffer]) -> Any:
     """Runs one launch; the device's report."""
     grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer() if launch.prints else None
     lines = compiled.lines[launch.kernel]
     with placed(compiled, launch):
-        kernarg = packed(compiled, launch, buffer)
+        kernarg = packed(compiled, launch)
         try:
-            report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, memories, launch.smem, buffer)
+            report = emulated.launch(compiled, launch.kernel, grid, block, kernarg, buffers, launch.smem, buffer)
         except BaseException as error:
             # What it printed may tell why it failed, or why it did not end.
             if buffer is not None:
@@ -171,13 +193,13 @@ def execute(compiled: Compiled, launch: Launch, memories: list[Memory]) -> Any:
     return report
 
 
-def packed(compiled: Compiled, launch: Launch, buffer: PrintBuffer | None) -> bytes:
-    """The kernel-argument bytes of a launch whose extents are possible; `buffer` is where it prints, if it does.
+def packed(compiled: Compiled, launch: Launch) -> bytes:
+    """The kernel-argument bytes of a launch whose extents are possible.
 
     Raises `TraceError` for extents that are not.
     """
     _check_extents(compiled, launch.kernel, launch.extents[:3], launch.extents[3:])
-    return _pack(compiled, launch, buffer.address if buffer else 0)
+    return _pack(compiled, launch)
 
 
 def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block: tuple[int, ...]) -> None:
@@ -207,17 +229,17 @@ def _check_extents(compiled: Compiled, kernel: str, grid: tuple[int, ...], block
         )
 
 
-def _pack(compiled: Compiled, launch: Launch, printed: int) -> bytes:
+def _pack(compiled: Compiled, launch: Launch) -> bytes:
     """The kernel-argument bytes, laid out as the code object's metadata says.
 
-    A kernel that prints gets the address `printed` for the launcher's last argument, which it passes on.
+    A kernel that prints gets the address `PRINTED` for the launcher's last argument, which it passes on.
     """
     kernel, operands = launch.kernel, launch.operands
     info = compiled.isa.kernels[kernel]
     slots = [a for a in info.args if not a.hidden]
     kinds = compiled.operand_types[kernel]
     if launch.prints:
-        kinds, operands = [*kinds, None], (*operands[:-1], printed)
+        kinds, operands = [*kinds, None], (*operands[:-1], PRINTED)
     if len(slots) != len(operands):
         raise CompileError(f"kernel '{kernel}' takes {len(slots)} arguments, the launcher passes {len(operands)}")
     packed = bytearray(info.kernarg_size)

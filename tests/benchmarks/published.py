@@ -5,8 +5,8 @@ until a workgroup touches them; the launch is compiled as it is, and `Row.run(gr
 software device. So instructions, trip counts and addresses are those of the published launch, and what a model needs
 beside them is how often: `Row.grid` workgroups in all.
 
-The figures are those of tests/data/published_mi350x_ladder.csv. `Row.bytes`
-counts each byte of the operands once; `Row.operations` what the published metric counts.
+The figures are those of tests/data/published_mi350x_ladder.csv (MI350X) and published_gemm.csv (MI300X and MI355X).
+`Row.bytes` counts each byte of the operands once; `Row.operations` what the published rate counts.
 
     python -m tests.benchmarks.published          lists the rows
 """
@@ -21,6 +21,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import flylab
@@ -53,7 +54,7 @@ class Row:
 
     @cached_property
     def _bound(self) -> Any:
-        return launching._bind(self.launcher, self.arguments(), {})
+        return launching.bound_to(self.launcher, self.arguments(), {})
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -81,7 +82,7 @@ class Row:
         """Runs the first workgroups of each launch: the reports, as `flylab.watch` asks for them."""
         memories = [b.memory for b in self._bound if b.memory is not None]
         with flylab.use(self.chip):
-            return tuple(launching._launch(self.compiled, first(step, groups), memories) for step in self.launches)
+            return tuple(launching.execute(self.compiled, first(step, groups), memories) for step in self.launches)
 
 
 def first(step: Launch, groups: int) -> Launch:
@@ -104,6 +105,13 @@ def figures() -> dict[tuple[str, str, str], dict[str, str]]:
         return {(line["op"], line["shape"], line["variant"]): line for line in csv.DictReader(file)}
 
 
+@cache
+def rates() -> list[list[str]]:
+    """The rates of GEMMs as published: op, chip, shape, variant, TFLOP/s and the figure that it was in."""
+    with (DATA / "published_gemm.csv").open() as file:
+        return list(csv.reader(file))[1:]
+
+
 def row(op: str, shape: str, variant: str, launcher: Any, arguments: Callable[[], tuple[Any, ...]],
         operations: int, bytes: int) -> Row:
     """A row of the ladder, which was published for gfx950."""
@@ -111,9 +119,20 @@ def row(op: str, shape: str, variant: str, launcher: Any, arguments: Callable[[]
     return Row(op, shape, variant, "gfx950", float(published["us"]), launcher, arguments, operations, bytes)
 
 
+ALIGNMENT = 256
+"""Bytes at whose multiples memory of a chip is given out; where an array begins decides how many lines it touches."""
+
+
 def zeros(*shapes: tuple[int, ...], dtype: Any = F32) -> tuple[np.ndarray, ...]:
     """Arrays of these shapes, whose memory the system gives when it is touched."""
-    return tuple(np.zeros(shape, dtype) for shape in shapes)
+    return tuple(_zeros(shape, np.dtype(dtype)) for shape in shapes)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = prod(shape) * dtype.itemsize
+    memory = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start:start + size].view(dtype).reshape(shape)
 
 
 SIZES = {"N=32M": 32 << 20, "N=256M": 256 << 20}
@@ -169,22 +188,105 @@ TILED = {"v2_thread_tile": "plain", "v3_prefetch": "prefetch", "v4_double_buffer
 
 
 def float32_products() -> Iterator[Row]:
-    from flylab.kernels.gemm.sgemm_direct import sgemm_direct
-    from flylab.kernels.gemm.sgemm_lds import sgemm_lds
+    from flylab.kernels.gemm.direct import direct_gemm
+    from flylab.kernels.gemm.lds_tile import lds_gemm
     from flylab.kernels.gemm.sgemm_tiled import sgemm_tiled
 
     for op, shape, variant in figures():
         if op == "sgemm":
             n = int(shape.split("^")[0])
-            launcher = {"v0_naive": sgemm_direct, "v1_lds_tile": sgemm_lds}.get(variant, sgemm_tiled)
+            launcher = {"v0_naive": direct_gemm, "v1_lds_tile": lds_gemm}.get(variant, sgemm_tiled)
             names = [TILED[variant]] if variant in TILED else []
             arguments = partial(lambda n, names: (*zeros((n, n), (n, n), (n, n)), *names), n, names)
             yield row(op, shape, variant, launcher, arguments, 2 * n**3, 12 * n**2)
 
 
+LANES = {"v0_thread_per_row": 1, "v1_4_lanes": 4, "v2_8_lanes": 8, "v3_16_lanes": 16, "v4_wave_per_row": 64}
+SPMM = {"v0_scalar": "scalar", "v1_lds_row": "staged", "v2_vec4": "vec4"}
+
+
+def even_rows(count: int, each: int, columns: int) -> tuple[np.ndarray, ...]:
+    """Compressed rows of `each` elements: in random columns in the first 65,536 elements, which workgroups run on, and
+    in column 0 in those that are never touched."""
+    of, values = np.zeros(count * each, np.int32), np.zeros(count * each, F32)
+    of[: 1 << 16] = np.random.default_rng(0).integers(0, columns, min(1 << 16, of.size))
+    return np.arange(count + 1, dtype=np.int32) * each, of, values
+
+
+def sparse_products() -> Iterator[Row]:
+    """Rows of one length. How the lengths of the "skewed" matrices are spread was not published."""
+    from flylab.kernels.sparse.spmm import spmm
+    from flylab.kernels.sparse.spmv import spmv
+
+    for op, shape, variant in figures():
+        if op == "spmv" and "skewed" not in shape:
+            m, each = 1 << 20, int(shape.split()[2])
+            arguments = partial(lambda m, each, lanes: (*even_rows(m, each, m), *zeros((m,), (m,)), lanes),
+                                m, each, LANES[variant])
+            yield row(op, shape, variant, spmv, arguments, 2 * m * each, 8 * m * each + 4 * (m + 1) + 8 * m)
+        if op == "spmm" and "skewed" not in shape:
+            m, each, n = 4096, 32, int(shape.split("=")[1])
+            arguments = partial(lambda m, each, n, name: (*even_rows(m, each, m), *zeros((m, n), (m, n)), name),
+                                m, each, n, SPMM[variant])
+            yield row(op, shape, variant, spmm, arguments, 2 * m * each * n,
+                      8 * m * each + 4 * (m + 1) + 8 * m * n)
+
+
+ON_MATRICES = {"f16": ("f2", "f2"), "bf16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16),
+               "fp8": ({"gfx942": ml_dtypes.float8_e4m3fnuz, "gfx950": ml_dtypes.float8_e4m3fn}, ml_dtypes.bfloat16)}
+"""Formats of A and B, and of C."""
+FP8_LADDER = {"MFMA": "narrow", "wide loads": "wide", "direct to LDS": "direct", "double buffer": "double",
+              "256x256": "large"}
+SIDES = {1024: 64, 2048: 128}
+"""Sides of tiles for which a product of this size has a workgroup for each compute unit; larger ones take 256."""
+LARGE = 8192
+"""What is taken for a "large" product."""
+
+
+def large_products() -> Iterator[Row]:
+    """Products on matrix instructions: rates of the best kernel there was, of tiles, and of the steps to it."""
+    from flylab.kernels.gemm.direct import direct_gemm
+    from flylab.kernels.gemm.lds_tile import lds_gemm
+    from flylab.kernels.gemm.mfma_lds import mfma_lds
+    from flylab.kernels.gemm.preshuffle import preshuffle_gemm
+
+    def operands(m: int, n: int, k: int, formats: tuple[Any, Any], *more: Any, b: str = "NK") -> tuple[Any, ...]:
+        other = np.zeros((n, k), formats[0])
+        return np.zeros((m, k), formats[0]), other if b == "NK" else other.T, np.zeros((m, n), formats[1]), *more
+
+    for op, chip, shape, variant, tflops, _ in rates():
+        kind = op.split()[1]
+        given, out = ON_MATRICES[kind]
+        formats = (given[chip] if isinstance(given, dict) else given), out
+        if shape == "large":
+            m = n = k = LARGE
+            launcher, arguments = preshuffle_gemm, partial(operands, m, n, k, formats, m, n, k)
+        elif "x" in variant and "K=" in shape:
+            tile_m, tile_n = (int(side) for side in variant.split("x"))
+            m, n, k = 16 * tile_m, 16 * tile_n, 8192
+            launcher, arguments = mfma_lds, partial(operands, m, n, k, formats, "large", tile_m, tile_n)
+        elif variant in ("naive", "LDS"):
+            m = n = k = 4096
+            launcher = direct_gemm if variant == "naive" else lds_gemm
+            arguments = partial(operands, m, n, k, (formats[0], F32), b="KN")
+        elif variant in FP8_LADDER:
+            m = n = k = 4096
+            launcher, arguments = mfma_lds, partial(operands, m, n, k, formats, FP8_LADDER[variant])
+        elif variant == "best":
+            m = n = k = int(shape.split("^")[0])
+            side = SIDES.get(m, 256)
+            launcher, arguments = mfma_lds, partial(operands, m, n, k, formats, "large", side, side)
+        else:
+            continue
+        operations = 2 * m * n * k
+        size = (m * k + n * k) * np.dtype(formats[0]).itemsize + m * n * arguments()[2].itemsize
+        yield Row(op, shape, variant, chip, operations / float(tflops) * 1e-6, launcher, arguments, operations, size)
+
+
 def rows() -> list[Row]:
     """Every row that kernels/ covers."""
-    return [*elementwise(), *reductions(), *matrix_times_vector(), *float32_products()]
+    return [*elementwise(), *reductions(), *matrix_times_vector(), *float32_products(), *sparse_products(),
+            *large_products()]
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def test_arrays_that_the_device_cannot_read(value: object, text: str) -> None:
     np.zeros(64, [("x", RECORD[0])]), np.zeros(64, ml_dtypes.bfloat16),
     Interface(GOOD_INTERFACE | {"strides": (4,)})], ids=lambda a: str(getattr(a, "dtype", "interface")))
 def test_arrays_of_plain_bytes(array: object) -> None:
-    _, buffer = buffer_of("a", array)
+    buffer = buffer_of("a", array)
     assert buffer.nbytes == (256 if isinstance(array, Interface) else array.nbytes)  # type: ignore[attr-defined]
 
 

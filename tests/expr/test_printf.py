@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import flylab.expr as fx
 from flylab.dtypes import DTYPES
+from flylab.emulator import windows
 from flylab.errors import TraceError
 from flylab.expr.bits import of_bits, to_bits
 from flylab.expr.lines import shortest
@@ -164,7 +165,7 @@ def test_what_a_line_says(name: str, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_pointers_are_addresses(capsys: pytest.CaptureFixture[str]) -> None:
     array = np.zeros(64, np.float32)
-    start = array.ctypes.data
+    start = windows.ARRAYS + array.ctypes.data % 256
     assert printed('p = fx.get_iter(A)\nfx.printf("{} {} {:d}", p, p + (t + 3), p)', capsys, array) == [
         f"{start:#x} {start + 12:#x} {start}"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from flylab.kernels.gemm import sgemm_tiled as tiled
-from flylab.kernels.gemm.sgemm_direct import sgemm_direct
-from flylab.kernels.gemm.sgemm_lds import sgemm_lds
+from flylab.kernels.gemm.direct import direct_gemm
+from flylab.kernels.gemm.lds_tile import lds_gemm
 from flylab.kernels.gemm.sgemm_tiled import sgemm_tiled
 
 import flylab
@@ -30,7 +30,7 @@ def product(launcher, m, n, k, *variant):
     assert np.isnan(c[m:]).all()
 
 
-@pytest.mark.parametrize("launcher", [sgemm_direct, sgemm_lds])
+@pytest.mark.parametrize("launcher", [direct_gemm, lds_gemm])
 @pytest.mark.parametrize("shape", [(32, 16, 48), (20, 33, 8), (45, 18, 37), (1, 1, 1), (16, 31, 16)])
 def test_any_shape(launcher, shape):
     product(launcher, *shape)
@@ -112,4 +112,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ArgumentError, match="a row of B' has 100 elements, no whole number of tiles of 128"):
         sgemm_tiled(a[:, :64].copy(), a[:64].copy(), np.zeros((128, 100), np.float32), "plain")
     with pytest.raises(ArgumentError, match=r"A \(128, 100\) times B \(128, 100\) into C \(128, 100\)"):
-        sgemm_direct(a, a, a)
+        direct_gemm(a, a, a)

@@ -57,7 +57,8 @@ OTHERS = (
     ("other", "-", "", """s_{nop,sleep,setprio,incperflevel,decperflevel,sethalt,setkill,wakeup,icache_inv,trap} v_nop
      v_clrexcp buffer_inv"""),
     ("other", "-", "m0", "s_ttracedata"),
-    ("other", "-", "raises=lgkmcnt", "s_sendmsg ds_nop"),
+    ("other", "-", "raises=lgkmcnt", "s_sendmsg"),
+    ("lds", "", "", "ds_nop"),
     ("other", "-", "raises=vmcnt", "buffer_wbl2"),
     ("smem", "", "space=scalar", "s_dcache_{wb,inv,inv_vol,wb_vol}"),
     ("smem", "aa", "space=scalar", "s_dcache_{discard,discard_x2}"),

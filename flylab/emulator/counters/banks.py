@@ -71,19 +71,25 @@ HELPERS = {helper(rule): partial(write, rule) for rule in ROWS.values()}
 
 def pieces(site: Site) -> list[Piece]:
     """What counts the LDS accesses of an instruction, its second place with the first: they differ by whole words."""
-    effects, mnemonic = site.effects, site.instruction.mnemonic
-    if not (effects.to_lds or effects.space == "lds" and (effects.load or effects.store or effects.atomic)):
+    where = addressing(site)
+    if where is None:
         return []
-    rule = phases(site.kernel.target.arch, mnemonic)
+    rule = phases(site.kernel.target.arch, site.instruction.mnemonic)
+    return [Piece(f"banks {where.__name__}", partial(_count, where, helper(rule)), (rule.size, rule.accesses),
+                  (helper(rule),))]
+
+
+def addressing(site: Site) -> Where | None:
+    """What gives the addresses of an access of LDS; None for an instruction that makes none.
+
+    The first word of the piece that uses it is the bytes of a lane.
+    """
+    effects, mnemonic = site.effects, site.instruction.mnemonic
     if effects.to_lds:
-        kind, where = "straight", _straight
-    elif mnemonic in COUNTERS:
-        kind, where = "counter", _counter
-    elif "addtid" in mnemonic:
-        kind, where = "by lane", _by_lane
-    else:
-        kind, where = "plain", _plain
-    return [Piece(f"banks {kind}", partial(_count, where, helper(rule)), (rule.size, rule.accesses), (helper(rule),))]
+        return straight
+    if effects.space != "lds" or not (effects.load or effects.store or effects.atomic):
+        return None
+    return counter if mnemonic in COUNTERS else by_lane if "addtid" in mnemonic else plain
 
 
 def _count(where: Where, name: str, frame: Frame) -> None:
@@ -101,7 +107,7 @@ def _count(where: Where, name: str, frame: Frame) -> None:
 # Each of these gives a byte offset of LDS and how far each lane's is from it, i32 modulo 2**32.
 
 
-def _plain(frame: Frame) -> tuple[Value, Value]:
+def plain(frame: Frame) -> tuple[Value, Value]:
     """Addresses in a vector register, from the first active lane's."""
     b = frame.b
     row = b.at("%v", slot(b, lds.ADDRESS))
@@ -109,17 +115,17 @@ def _plain(frame: Frame) -> tuple[Value, Value]:
     return first + slot(b, lds.FIRST_PLACE), b.load(row, "i32", WAVE_SIZE, 64) - first.splat(WAVE_SIZE)
 
 
-def _counter(frame: Frame) -> tuple[Value, Value]:
+def counter(frame: Frame) -> tuple[Value, Value]:
     """One word for all lanes, at M0."""
     return _at_m0(frame.b, lds_m0.OFFSET), frame.b.const(0, "i32", WAVE_SIZE)
 
 
-def _by_lane(frame: Frame) -> tuple[Value, Value]:
+def by_lane(frame: Frame) -> tuple[Value, Value]:
     """Words side by side from M0 on, in the order of the lanes."""
     return _at_m0(frame.b, lds_m0.OFFSET), frame.b.vector(range(0, WORD * WAVE_SIZE, WORD), "i32")
 
 
-def _straight(frame: Frame) -> tuple[Value, Value]:
+def straight(frame: Frame) -> tuple[Value, Value]:
     """The data of lanes side by side from M0 on; those that a buffer clamps write zeros."""
     steps = frame.b.vector(range(WAVE_SIZE), "i32") * frame.word(0).splat(WAVE_SIZE)
     return _at_m0(frame.b, access.OFFSET), steps

@@ -15,8 +15,10 @@ from flylab.emulator.counters.instrument import run_starts
 from flylab.emulator.counters.tables import Table
 from flylab.emulator.counters.tally import ACCESSES, CYCLES, LEAST, LINES, PHASES, added_up
 from flylab.emulator.decoding.decode import source_line
+from flylab.errors import DeviceError
 from flylab.mfma import mfma
 from flylab.places import SourceLine
+from flylab.targets import WAVE_SIZE
 
 MEMORY = ("global", "buffer", "flat")
 """The spaces of memory whose accesses go to cache lines."""
@@ -28,8 +30,8 @@ BY_LANES = ("valu", "trans", "mfma", "lds", "vmem", "flat", "scratch")
 class Counts:
     """The figures of an instruction, of a line, or of a launch; all are emulated.
 
-    `executions` are by waves, `lanes` the active ones of all of them, as EXEC has them (of instructions that work on
-    lanes). `bytes` are
+    `executions` are by waves, `by_lanes` those of instructions that work on lanes, and `lanes` the lanes that were
+    active in these, as EXEC has them. `bytes` are
     those that lanes asked for, `clamped` the lanes that a buffer's descriptor cut off, which have no bytes. `accesses`
     of the vector cache are a sum over quads of lanes of the distinct lines of 128 bytes; `lines` a sum over executions
     of the wave's distinct lines; `least_accesses` the quads with a lane to serve. Of LDS: accesses by waves (two for an
@@ -38,6 +40,7 @@ class Counts:
     """
 
     executions: int = 0
+    by_lanes: int = 0
     lanes: int = 0
     bytes: int = 0
     clamped: int = 0
@@ -48,6 +51,11 @@ class Counts:
     lds_phases: int = 0
     lds_cycles: int = 0
     operations: int = 0
+
+    @property
+    def active(self) -> float | None:
+        """The part of the lanes that was active, of instructions that work on lanes."""
+        return self.lanes / (WAVE_SIZE * self.by_lanes) if self.by_lanes else None
 
     @property
     def lds_conflicts(self) -> int:
@@ -114,6 +122,9 @@ class Counters:
                    tuple(source_line(kernel, i) for i in kernel.instructions), found, _columns(kernel, found, tallies))
 
     def __getitem__(self, figure: str) -> np.ndarray:
+        """The column of a figure. Raises `DeviceError` for what is none."""
+        if figure not in self.columns:
+            raise DeviceError(f"{figure!r} is no figure that is counted", hint=f"there are {', '.join(FIGURES)}")
         return self.columns[figure]
 
     def __len__(self) -> int:
@@ -162,7 +173,12 @@ class Counters:
         return self.bytes_of(*MEMORY, store=True)
 
     def table(self, by: str = "line") -> str:
-        """The figures as text, a row for each line of the source, or (`by="instruction"`) for each instruction."""
+        """The figures as text, a row for each line of the source, or (`by="instruction"`) for each instruction.
+
+        Rows that were not executed are left out. Raises `DeviceError` for another word.
+        """
+        if by not in ("line", "instruction"):
+            raise DeviceError(f"a table by {by!r}", hint='counters.table(by="line") and by="instruction" are there')
         if by == "line":
             return Table.of(("line", _place(line.where), line.counts) for line in self.by_line()).text()
         return Table.of(("instruction", f"{row.number:4}  {row.text.strip()}", row.counts)
@@ -175,8 +191,9 @@ class Counters:
     def summary(self) -> str:
         """The launch in a few lines."""
         total = self.totals
-        lines = [f"{self.kernel} on {self.chip}: {self.workgroups:,} workgroups, {self.waves:,} waves, "
-                 f"{total.executions:,} instructions ({self.source})"]
+        sizes = ((self.workgroups, "workgroup"), (self.waves, "wave"), (total.executions, "instruction"))
+        said = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in sizes)
+        lines = [f"{self.kernel} on {self.chip}: {said} ({self.source})"]
         if total.accesses:
             lines.append(f"  memory: {self.bytes_read:,} bytes read, {self.bytes_written:,} written, in "
                          f"{total.accesses:,} accesses of the vector cache, coalescing {total.coalescing:.0%}"
@@ -197,14 +214,15 @@ def _columns(kernel: IsaKernel, found: Sequence[Effects], tallies: np.ndarray) -
     """The column of each figure."""
     starts = np.array(run_starts(kernel))
     executions = tallies["executions"].astype(np.int64)[starts]
-    lanes = tallies["lanes"].astype(np.int64)[starts] * np.array([e.kind in BY_LANES for e in found])
+    by_lanes = np.array([e.kind in BY_LANES for e in found], np.int64)
+    lanes = tallies["lanes"].astype(np.int64)[starts] * by_lanes
     memory, lds = (tallies[name]["totals"].astype(np.int64) for name in ("memory", "lds"))
     operations = np.array([_operations(i.mnemonic) if e.kind == "mfma" else 0
                            for i, e in zip(kernel.instructions, found, strict=True)])
     clamped = tallies["clamped"].astype(np.int64)
-    columns = (executions, lanes, _bytes(found, tallies, executions, lanes), clamped, memory[:, ACCESSES],
-               memory[:, LINES], memory[:, LEAST], lds[:, ACCESSES], lds[:, PHASES], lds[:, CYCLES],
-               operations * executions)
+    columns = (executions, executions * by_lanes, lanes, _bytes(found, tallies, executions, lanes), clamped,
+               memory[:, ACCESSES], memory[:, LINES], memory[:, LEAST], lds[:, ACCESSES], lds[:, PHASES],
+               lds[:, CYCLES], operations * executions)
     return dict(zip(FIGURES, columns, strict=True))
 
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 # Heading, and what stands there, "" where nothing was counted.
 COLUMNS: tuple[tuple[str, Callable[[Counts], str]], ...] = (
     ("executions", lambda c: _number(c.executions)),
-    ("lanes", lambda c: f"{c.lanes / c.executions:.1f}" if c.lanes else ""),
+    ("active lanes", lambda c: _percent(c.active)),
     ("bytes", lambda c: _number(c.bytes)),
     ("clamped", lambda c: _number(c.clamped)),
     ("cache accesses", lambda c: _number(c.accesses)),
-    ("coalescing", lambda c: "" if c.coalescing is None else f"{c.coalescing:.0%}"),
+    ("coalescing", lambda c: _percent(c.coalescing)),
     ("LDS cycles", lambda c: _number(c.lds_cycles)),
     ("conflicts", lambda c: _number(c.lds_conflicts)),
     ("operations", lambda c: _number(c.operations)),
@@ -27,6 +27,10 @@ MOST_NAME = 60
 
 def _number(value: int) -> str:
     return f"{value:,}" if value else ""
+
+
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
-from flylab.emulator.arguments import Buffer, pack, whole
+from flylab.emulator.arguments import pack, whole
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.debugger.copies import Copied, copied, is_array
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.emulator.debugger.session import Session

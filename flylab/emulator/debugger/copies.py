@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from flylab.dtypes import of_numpy
-from flylab.emulator.arguments import Buffer, buffer_of
+from flylab.emulator.arguments import buffer_of
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.state import Memory
 from flylab.errors import FlylabError
 
@@ -28,7 +29,7 @@ class Copies:
     def __init__(self, buffers: Sequence[Buffer]):
         self._starts: list[int] = []
         self._blocks: list[tuple[int, int, Memory]] = []
-        for low, high in _joined([(b.address, b.end) for b in buffers if b.nbytes > 0]):
+        for low, high in _joined([(b.address, b.address + b.nbytes) for b in buffers if b.nbytes > 0]):
             memory = Memory(high - low + PAGE, alignment=PAGE)
             ctypes.memmove(memory.address + low % PAGE, low, high - low)
             self._starts.append(low)
@@ -69,6 +70,11 @@ class Copied:
     keep: Copies
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Its format, as errors show it."""
+        return self.format
+
+    @property
     def __array_interface__(self) -> dict[str, Any]:
         return {"version": 3, "data": (self.address, not self.writable), "shape": self.shape, "strides": self.strides,
                 "typestr": f"|V{self.format.itemsize}"}
@@ -91,11 +97,11 @@ def copied(names: Sequence[str], values: Sequence[Any]) -> dict[str, Copied]:
     Raises `ArgumentError` for what has no plain memory.
     """
     described = [buffer_of(name, value) for name, value in zip(names, values, strict=True)]
-    copies = Copies([buffer for _, buffer in described])
+    copies = Copies(described)
     found = {}
-    for name, value, (address, buffer) in zip(names, values, described, strict=True):
+    for name, value, buffer in zip(names, values, described, strict=True):
         format_, shape, strides = _form(value)
-        found[name] = Copied(name, copies.moved(address), shape, strides, format_, buffer.writable, copies)
+        found[name] = Copied(name, copies.moved(buffer.pointer), shape, strides, format_, buffer.writable, copies)
     return found
 
 

@@ -34,7 +34,7 @@ from flylab.emulator.state import (
 from flylab.errors import DebugError, DeviceError
 
 if TYPE_CHECKING:
-    from flylab.emulator.arguments import Buffer
+    from flylab.emulator.arrays import Buffer
     from flylab.emulator.execution.run import Run
 
 # Instructions between two looks at Python's signals, and those after which a command is given up.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flylab.codegen.isa import Instruction, IsaKernel
-from flylab.emulator.arguments import FIRST_ADDRESS, Buffer
+from flylab.emulator.arrays import FIRST_ADDRESS, Buffer
 from flylab.emulator.decoding.decode import source_line
 from flylab.emulator.memory.formats import names
 from flylab.emulator.state import (
@@ -151,14 +152,15 @@ def _outside(kernel: IsaKernel, address: int, size: int, instruction: Instructio
     writes = "_store_" in instruction.mnemonic or "_atomic_" in instruction.mnemonic
     access = f"a {'write' if writes else 'read'} of {size} bytes at address {address:#x}"
     if address < FIRST_ADDRESS:
-        if empty := [b.name for b in given if not b.nbytes and b.address < FIRST_ADDRESS]:
+        if empty := [b.name for b in given if not b.nbytes and b.start < FIRST_ADDRESS]:
             return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
         return f"{access}: a null pointer", _null_hint(kernel)
     for buffer in (*given, *own) if writes else ():
-        if buffer.address <= address and address + size <= buffer.end:
+        if buffer.start <= address and address + size <= buffer.end:
             hint = "pass a writable array, or a copy of it" if buffer in given else "store to an array argument"
             return f"{access} lies in '{buffer.name}', which is read-only", hint
     # What the device adds is named where an access is next to it; a wild address is told by the user's arrays alone.
+    given = [*given, *(replace(b, window=0) for b in given)]
     candidates = [*given, *(b for b in own if _distance(b, address, size) < NEAR)]
     if not candidates:
         return f"{access}, and the kernel was given no memory", "pass the arrays it touches"
@@ -186,8 +188,8 @@ def _null_hint(kernel: IsaKernel) -> str:
 
 def _beyond(buffer: Buffer, address: int, size: int) -> str:
     """Where an access lies that is not within a buffer."""
-    if address < buffer.address:
-        return f"{buffer.address - address} bytes before the start"
+    if address < buffer.start:
+        return f"{buffer.start - address} bytes before the start"
     if address > buffer.end:
         return f"{address - buffer.end} bytes after the end"
     if address == buffer.end:
@@ -197,4 +199,4 @@ def _beyond(buffer: Buffer, address: int, size: int) -> str:
 
 def _distance(buffer: Buffer, address: int, size: int) -> int:
     """How many bytes an access is away from a buffer."""
-    return max(buffer.address - address, address + size - buffer.end, 0)
+    return max(buffer.start - address, address + size - buffer.end, 0)

@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from flylab.codegen.isa import IsaKernel
-from flylab.emulator.probes.shadow import group_shadow_bytes
+from flylab.emulator.probes.shadow import defined_at, group_shadow_bytes
 from flylab.emulator.state import FAULT, LDS_SPARE, LDS_STEP, SGPR_COUNT, SUSPENDED, Memory, Wave, Worker
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Context:
         sizes = [waves * run.launch.vgpr_bytes, waves * 4 * SGPR_COUNT, waves * ctypes.sizeof(Wave), lds]
         if run.loaded.probes is not None:
             sizes.append(group_shadow_bytes(lds))
+        self.defined_at = defined_at(lds)
         self.sizes, self.bytes = tuple(sizes), sum(sizes)
         self.memory = [Memory(size) for size in sizes]
         self.group = self.used = self.executed = 0
@@ -59,6 +60,7 @@ class Context:
         """Makes a worker run in this memory."""
         worker.vgprs, worker.sgprs, worker.waves, worker.lds, *shadow = (m.address for m in self.memory)
         worker.group_shadow = shadow[0] if shadow else None
+        worker.lds_defined = shadow[0] + self.defined_at if shadow else None
 
     def suspend(self, worker: Worker) -> None:
         """Keeps where a worker stands."""

@@ -14,9 +14,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
-from flylab.emulator.arguments import Buffer, whole
+from flylab.emulator.arguments import whole
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.execution.helpers import Task, start, submit
 from flylab.emulator.execution.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
+from flylab.emulator.execution.ranges import Ranges
 from flylab.emulator.execution.residents import Context, Residents, workgroups_per_unit
 from flylab.emulator.execution.standstill import interrupted_note, standstill_error
 from flylab.emulator.probes.findings import MOST_FINDINGS, Entry, Findings, Scene
@@ -35,13 +37,16 @@ from flylab.emulator.state import (
     WAVE_SIZE,
     Launch,
     Memory,
-    Range,
     Worker,
 )
+from flylab.emulator.watch import UNWATCHED, Watch
+from flylab.emulator.windows import DISPATCH_PACKET, KERNEL_ARGUMENTS
 from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
+    from flylab.emulator.counters.recorder import Recorder
     from flylab.emulator.counters.results import Counters
+    from flylab.emulator.log import AccessLog
     from flylab.emulator.program import Loaded
 
 # LLVM may read a kernel argument in wider pieces than it has bytes.
@@ -67,6 +72,8 @@ class Report:
     source: str = "emulated"
     counters: Counters | None = field(default=None, repr=False)
     """What was counted, of a launch with `counters=True`."""
+    log: AccessLog | None = field(default=None, repr=False)
+    """The accesses of memory, of a launch with `log=True`."""
 
     def __str__(self) -> str:
         counts = ((self.workgroups, "workgroup", "s"), (self.waves, "wave", "s"),
@@ -154,23 +161,22 @@ class Run:
     """One launch: its native structures, its workers, and how they came back."""
 
     def __init__(self, loaded: Loaded, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
-                 own: Sequence[Buffer], threads: int = 0):
+                 own: Sequence[Buffer], threads: int = 0, watch: Watch = UNWATCHED):
         from flylab.emulator.program import core_addresses
 
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
         self.kernarg = Memory(len(kernarg) + KERNARG_PADDING, kernarg)
         self.packet = Memory(PACKET_BYTES, dispatch_packet(
-            geometry, geometry.lds_bytes(loaded.kernel), self.kernarg.address))
+            geometry, geometry.lds_bytes(loaded.kernel), KERNEL_ARGUMENTS))
         self.given = list(buffers)
-        self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False),
-                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False), *own]
-        held = [b for b in (*self.given, *self.own) if b.nbytes > 0]
-        self.ranges = (Range * (len(held) + 1))(
-            Range((1 << 64) - 1, 0, 0), *(Range(b.address, b.end, b.end if b.writable else b.address) for b in held))
+        self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False,
+                           KERNEL_ARGUMENTS),
+                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False, DISPATCH_PACKET), *own]
+        self.ranges = Ranges(self.given, self.own, "bounds" in watch.checks)
         self.ids, self.masks = (Memory(len(data), data) for data in work_items(
             geometry.block, 1 + loaded.kernel.descriptor.get("system_vgpr_workitem_id", 0)))
         sgprs, places = user_sgprs(loaded.kernel, kernarg, {
-            "kernarg_segment_ptr": self.kernarg.address, "dispatch_ptr": self.packet.address})
+            "kernarg_segment_ptr": KERNEL_ARGUMENTS, "dispatch_ptr": DISPATCH_PACKET})
         self.sgprs = (c_uint32 * SGPR_COUNT)(*sgprs)
         self.sgprs[MODE] = loaded.mode
         low = (1 << 32) - 1
@@ -180,7 +186,9 @@ class Run:
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
         total = geometry.workgroups
-        self.threads = min(threads or worker_count(), total)
+        self.recorder = recorder(loaded.watch.log) if loaded.watch.log else None
+        # A log keeps the accesses of the first workgroups, whatever the threads do.
+        self.threads = 1 if self.recorder else min(threads or worker_count(), total)
         probes, registers = loaded.probes, loaded.registers
         shadow = probes.shadow(loaded.kernel, registers) if probes else b""
         self.shadow = Memory(len(shadow), shadow)
@@ -189,18 +197,18 @@ class Run:
         ahead = max(1, self.residents.most // self.threads - 1)
         self.launch = Launch(
             next=0, total=total, chunk=max(1, min(64, ahead, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
-            ranges=ctypes.addressof(self.ranges), range_count=len(self.ranges), grid_x=geometry.grid[0],
+            ranges=self.ranges.address, range_count=len(self.ranges), grid_x=geometry.grid[0],
             grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=registers.shadow_at + len(shadow),
             state_bytes=registers.wave_bytes, shadow_at=registers.shadow_at, shadow=self.shadow.address,
             shadow_bytes=len(shadow),
             initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
             entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
-            lds_bytes=geometry.lds_bytes(loaded.kernel))
+            lds_bytes=geometry.lds_bytes(loaded.kernel), clamped_fails=watch.strict)
         self._memory = [Memory(ctypes.sizeof(Worker)) for _ in range(self.threads)]
         self.workers = [Worker.from_address(m.address) for m in self._memory]
         for worker in self.workers:
-            worker.launch, worker.ranges = ctypes.addressof(self.launch), ctypes.addressof(self.ranges)
+            worker.launch, worker.ranges = ctypes.addressof(self.launch), self.ranges.address
             worker.check, worker.records = core["core check"], self.records.address
             worker.lds_bytes = self.launch.lds_bytes
         self._watching = [self._watch(worker, probes, core["core find"]) for worker in self.workers if probes]
@@ -219,6 +227,7 @@ class Run:
         assert self.notes is not None
         worker.notes, worker.tallies, worker.tally_bytes = self.notes.address, tallies.address, probes.tally_bytes
         worker.find, worker.findings = find, findings.address
+        worker.log = self.recorder.memory.address if self.recorder else None
         return tallies, findings
 
     def findings(self) -> Findings:
@@ -337,6 +346,13 @@ def _stop_all() -> None:
         run_.stop()
 
 
+def recorder(room: int) -> Recorder:
+    """The memory for a log of so many accesses."""
+    from flylab.emulator.counters.recorder import Recorder
+
+    return Recorder(room)
+
+
 @cache
 def _functions(run_address: int, take_address: int) -> tuple[Any, Any]:
     return (ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run_address),
@@ -381,4 +397,4 @@ def finished(launch: Run) -> Report:
         raise error_
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers),
-                  counters=launch.counters())
+                  counters=launch.counters(), log=launch.recorder.log(launch) if launch.recorder else None)

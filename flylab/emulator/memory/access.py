@@ -93,10 +93,12 @@ def fault_of_wave(b: Builder, kind: int, exec_: Value, wrong: Value, address: Va
         fault(b, kind, exec_.count("cttz"), address, size)
 
 
-def touched_last(b: Builder, store: bool) -> tuple[Value, Value]:
-    """The bounds [low, high) of the buffer that this instruction touched last."""
+def touched_last(b: Builder, store: bool) -> tuple[Value, Value, Value]:
+    """The bounds [low, high) of the buffer that this instruction touched last, and the distance to host memory."""
+    # The range is looked for once: other workers share the record, and may put another one there.
     range_ = b.at(b.field("%w", Worker, "ranges").name, b.load(b.at("%r", RANGE_OFFSET), "i64", align=8))
-    return b.field(range_, Range, "low"), b.field(range_, Range, "write_high" if store else "high")
+    low, high, distance = (b.field(range_, Range, f) for f in ("low", "write_high" if store else "high", "distance"))
+    return low, high, distance
 
 
 def address_at(b: Builder, lane: Value) -> str:
@@ -104,14 +106,14 @@ def address_at(b: Builder, lane: Value) -> str:
     return b.at(b.at("%w", Worker.addresses.offset), lane.shl(3))
 
 
-def look_up(b: Builder, mask: Value, size: Value | int, store: bool, shown: int = 0) -> None:
+def look_up(b: Builder, mask: Value, size: Value | int, does: int, shown: int = 0) -> None:
     """Finds the buffer of every lane's access, whose addresses the worker holds; a fault where there is none.
 
-    `shown` is the size that the error names, where it is not the size that is looked up.
+    The addresses become the host's. `does` is READ, WRITE or READ_DWORDS; `shown` is the size that the error names,
+    where it is not the size that is looked up.
     """
     check = b.field("%w", Worker, "check").name
-    lane = b.let(f"call i64 {check}(ptr %w, ptr %r, {mask.typed}, {mask.like(size).typed}, i64 {int(store)})",
-                 "i64")
+    lane = b.let(f"call i64 {check}(ptr %w, ptr %r, {mask.typed}, {mask.like(size).typed}, i64 {does})", "i64")
     with b.when(lane.cmp("ne", -1)):
         fault(b, OUT_OF_BOUNDS, lane, b.load(address_at(b, lane), "i64", align=8), shown or size)
 
@@ -172,16 +174,24 @@ class Place:
         """Serves on the spot what cannot be served as whole accesses of all lanes."""
 
     def settle(self, addresses: Value) -> None:
-        """A fault unless the access of each served lane lies in memory; the worker holds the addresses to use."""
+        """A fault unless the access of each served lane lies in memory; the worker then holds the host's addresses."""
         b, access = self.b, self.access
         active = lanes_of(b, self.served)
         least = self._reduce("umin", active.select(addresses, -1))
         most = self._reduce("umax", active.select(addresses, 0))
-        low, high = touched_last(b, access.store)
+        low, high, distance = touched_last(b, access.store)
         room = high - most
         good = low.cmp("ule", least) & most.cmp("ult", high) & room.cmp("uge", self.size)
-        with b.when(~good):
-            look_up(b, self.served, self.size, access.store)
+        known, search, settled = (b.fresh(p) for p in ("known", "search", "settled"))
+        b.branch(good, known, search)
+        b.label(known)
+        b.store(addresses + distance.splat(WAVE_SIZE), b.at("%w", Worker.addresses.offset), 64)
+        b.jump(settled)
+        b.label(search)
+        b.store(addresses, b.at("%w", Worker.addresses.offset), 64)
+        look_up(b, self.served, self.size, int(access.store))
+        b.jump(settled)
+        b.label(settled)
 
     def _reduce(self, name: str, value: Value) -> Value:
         return self.b.call(f"llvm.vector.reduce.{name}.v64i64", "i64", 0, value)
@@ -228,9 +238,10 @@ class FlatPlace(Place):
         apertures, plain, settled = (b.fresh(p) for p in ("apertures", "plain", "settled"))
         b.branch(inside.cmp("eq", 0), plain, apertures)
         b.label(apertures)
+        b.store(addresses, b.at("%w", Worker.addresses.offset), 64)
         with b.set_bits(inside) as (lane, _):
             self._translate(lane)
-        look_up(b, self.served & ~inside, self.access.bytes, self.access.store)
+        look_up(b, self.served & ~inside, self.access.bytes, int(self.access.store))
         b.jump(settled)
         b.label(plain)
         super().settle(addresses)

@@ -159,5 +159,5 @@ class BufferPlace(Place):
             with b.when((address & work.alignment - 1).cmp("ne", 0)):
                 fault(b, MISALIGNED, lane, address, work.alignment)
         b.store(address, address_at(b, lane), 8)
-        look_up(b, lane.like(1).shl(lane), size, self.access.store)
+        look_up(b, lane.like(1).shl(lane), size, int(self.access.store))
         work.one(lane, work.pointer(lane), piece)

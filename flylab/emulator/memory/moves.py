@@ -24,7 +24,7 @@ from flylab.emulator.memory.access import (
     touched_last,
 )
 from flylab.emulator.memory.buffers import BufferPlace
-from flylab.emulator.state import EXEC, MISALIGNED, ROW_BYTES, WAVE_SIZE, Worker
+from flylab.emulator.state import EXEC, MISALIGNED, ROW_BYTES, WAVE_SIZE
 
 STEP = 16
 PLACES: dict[str, type[Place]] = {
@@ -59,7 +59,6 @@ class VectorAccess(ABC):
         self.begin()
         addresses = self.place.find()
         self.block_copy(addresses)
-        b.store(addresses, b.at("%w", Worker.addresses.offset), 64)
         self.place.separate(self)
         if self.alignment:
             self.check_alignment(addresses)
@@ -154,11 +153,11 @@ class Move(VectorAccess):
         first = b.let(f"extractelement {addresses.typed}, i64 0", "i64")
         steps = Value(b, "<" + ", ".join(f"i64 {access.bytes * n}" for n in range(WAVE_SIZE)) + ">", "i64", WAVE_SIZE)
         ragged = addresses.cmp("ne", first.splat(WAVE_SIZE) + steps).any()
-        low, high = touched_last(b, access.store)
+        low, high, distance = touched_last(b, access.store)
         last = first + access.bytes * WAVE_SIZE
         inside = low.cmp("ule", first) & last.cmp("ule", high) & first.cmp("ult", last)
         with b.when(self.exec.cmp("eq", -1) & ~ragged & inside & self.place.reaches(last)):
-            pointer = b.let(f"inttoptr {first.typed} to ptr", "ptr").name
+            pointer = b.let(f"inttoptr {(first + distance).typed} to ptr", "ptr").name
             if access.unit < 4:
                 self.copy_small(pointer)
             else:

@@ -14,7 +14,7 @@ from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.memory.access import address_at, counted, fault, look_up, touched_last
 from flylab.emulator.memory.buffers import ADDRESS_BITS
 from flylab.emulator.memory.exchange import exchange
-from flylab.emulator.state import DESCRIPTOR, EXEC, MISALIGNED, Worker
+from flylab.emulator.state import DESCRIPTOR, EXEC, MISALIGNED, READ_DWORDS, WRITE, Worker
 
 DATA, BASE, OFFSET, CONSTANT_OFFSET = range(4)
 
@@ -87,14 +87,24 @@ class _Global:
         with b.when((address & (unit - 1)).cmp("ne", 0)):
             fault(b, MISALIGNED, self.lane(), address, access.bytes)
         size = access.bytes if access.store else access.bytes - 3
-        low, high = touched_last(b, access.store)
+        low, high, distance = touched_last(b, access.store)
         good = low.cmp("ule", address) & address.cmp("ult", high) & (high - address).cmp("uge", size)
-        with b.when(~good):
-            self.look_up(address, size, access.bytes)
-        self.move(self.pointer(address), access.registers, b.at("%s", slot(b, DATA)))
+        known, search, found, settled = (b.fresh(p) for p in ("known", "search", "found", "settled"))
+        b.branch(good, known, search)
+        b.label(known)
+        near = address + distance
+        b.jump(settled)
+        b.label(search)
+        other = self.look_up(address, size, access.bytes)
+        b.jump(found)
+        b.label(found)
+        b.jump(settled)
+        b.label(settled)
+        host = b.let(f"phi i64 [ {near.name}, %{known} ], [ {other.name}, %{found} ]", "i64")
+        self.move(self.pointer(host), access.registers, b.at("%s", slot(b, DATA)))
 
-    def pointer(self, address: Value) -> str:
-        return self.b.let(f"inttoptr {address.typed} to ptr", "ptr").name
+    def pointer(self, host: Value) -> str:
+        return self.b.let(f"inttoptr {host.typed} to ptr", "ptr").name
 
     def move(self, pointer: str, registers: int, data: str) -> None:
         """Data between memory and registers, or an atomic."""
@@ -114,11 +124,12 @@ class _Global:
         """The wave's first active lane, on whose behalf it is done."""
         return self.b.load(self.b.at("%s", 4 * EXEC), "i64").count("cttz") & 63
 
-    def look_up(self, address: Value, size: int, shown: int = 0) -> None:
-        """Finds the buffer of an address."""
+    def look_up(self, address: Value, size: int, shown: int = 0) -> Value:
+        """Finds the buffer of an address; the host's address."""
         b, lane = self.b, self.lane()
         b.store(address, address_at(b, lane), 8)
-        look_up(b, lane.like(1).shl(lane), size, self.access.store, shown)
+        look_up(b, lane.like(1).shl(lane), size, WRITE if self.access.store else READ_DWORDS, shown)
+        return b.load(address_at(b, lane), "i64", align=8)
 
 
 class _Buffer(_Global):
@@ -143,8 +154,7 @@ class _Buffer(_Global):
                 if access.operation:
                     with b.when((address & (size - 1)).cmp("ne", 0)):
                         fault(b, MISALIGNED, self.lane(), address, size)
-                self.look_up(address, size)
-                self.move(self.pointer(address), size // 4, data)
+                self.move(self.pointer(self.look_up(address, size)), size // 4, data)
             with b.when(~inside):
                 if access.returns or not access.store:
                     for n in range(0, size, 4):

@@ -2,7 +2,8 @@
 
 A `WaveShadow` lies behind a wave's registers and private memory, with a `RowShadow` for each row of vector registers
 after it; it begins as a copy of a template. A `GroupShadow` goes with a workgroup's LDS, with the cells of
-`checks.races` after it: who wrote and who read each dword of LDS, and each byte.
+`checks.races` after it: who wrote and who read each dword of LDS, and each byte. Behind these is a byte for each byte
+of LDS, 0 as a workgroup begins: whether it holds a value (`checks.definedness.lds`).
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from flylab.emulator.state import SGPR_COUNT, WAVE_SIZE
 RING = 64
 MOST_WAVES = 16
 ALL = (1 << 64) - 1
+# Reads of undefined bytes of LDS that are remembered, by their instruction; a power of two.
+LDS_NOTES = 8
 
 
 class RowShadow(ctypes.Structure):
     """Of a row of vector registers: the lanes that are defined, and what is still to fill it.
 
     `vm` and `lgkm` are the number of the operation that will (0: none), `origin` the number + 1 of the instruction
-    that left lanes undefined (0: nobody wrote them).
+    that left lanes undefined (0: nobody wrote them). `vm_at` and `lgkm_at` are the numbers of the instructions that
+    issued the operations, `lanes` those that they fill.
     """
 
     _fields_ = [("valid", c_uint64), ("vm", c_uint32), ("lgkm", c_uint32), ("origin", c_uint32), ("vm_at", c_uint32),
-                ("lgkm_at", c_uint32), ("spare", c_uint32)]
+                ("lgkm_at", c_uint32), ("spare", c_uint32), ("lanes", c_uint64)]
 
 
 class WaveShadow(ctypes.Structure):
@@ -37,7 +41,8 @@ class WaveShadow(ctypes.Structure):
     `lgkm_scalar` and `lgkm_flat` are the numbers of the last flat and scalar ones, which come back out of order. The
     rings hold the instruction of operation n at n % RING. `floor` is the time of the wave's last barrier of its own,
     `left_at` the instruction + 1 that took each lane out of EXEC; `exec_before` and `exec_at` are EXEC and the
-    instruction + 1 where it was last written.
+    instruction + 1 where it was last written. An entry of `lds_notes` has an instruction + 1 and the byte of LDS where
+    it read what is undefined.
     """
 
     _fields_ = [("initial_exec", c_uint64),
@@ -47,7 +52,7 @@ class WaveShadow(ctypes.Structure):
                 ("left_at", c_uint32 * WAVE_SIZE),
                 ("vm_ring", c_uint32 * RING), ("lgkm_ring", c_uint32 * RING),
                 ("sgpr_valid", c_uint32 * SGPR_COUNT), ("sgpr_lgkm", c_uint32 * SGPR_COUNT),
-                ("sgpr_origin", c_uint32 * SGPR_COUNT)]
+                ("sgpr_origin", c_uint32 * SGPR_COUNT), ("lds_notes", c_uint64 * 2 * LDS_NOTES)]
 
 
 class GroupWave(ctypes.Structure):
@@ -71,6 +76,8 @@ class GroupShadow(ctypes.Structure):
                 ("met_first", c_uint64), ("met", c_uint32 * 4), ("waves", GroupWave * MOST_WAVES)]
 
 
+# An access of 16 bytes may begin at the end of LDS, whose handler refuses it.
+SPARE = 64
 CELL_BYTES = 40
 """Bytes of cells for each byte of LDS: a quarter of four cells of 64 bits for its dword, and four for itself."""
 
@@ -95,6 +102,11 @@ def wave_shadow_bytes(rows: int) -> int:
 
 def group_shadow_bytes(lds_bytes: int) -> int:
     """Bytes of a workgroup's shadow, for so many bytes of LDS."""
+    return defined_at(lds_bytes) + _rounded(lds_bytes) + SPARE
+
+
+def defined_at(lds_bytes: int) -> int:
+    """Where in a workgroup's shadow the bytes are that say which bytes of LDS hold a value."""
     return CELLS_AT + CELL_BYTES * _rounded(lds_bytes)
 
 

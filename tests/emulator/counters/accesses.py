@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from flylab.emulator import Program
-from flylab.emulator.counters.results import Counters
+from flylab.emulator import Program, Report
 from flylab.emulator.decoding.chips import chips_with
 from flylab.emulator.instructions import lds, lds_atomic
 from tests.emulator.toolchain import assembly
@@ -18,6 +17,7 @@ from tests.test_lds_banks import TABLE
 COPIES, WAVES = 16, 125
 """Copies of an instruction in the kernel, and waves that execute each: 2,000 accesses."""
 LDS_BYTES = 8192
+DATA_BYTES, RECORDS = 8192, 4001
 ROOM = 3072
 """Bytes behind the last random address, for offsets and data."""
 AT_M0 = re.compile("append|consume|addtid")
@@ -103,28 +103,49 @@ def random_accesses(seed: int, whole_groups: bool) -> Accesses:
     return Accesses(found % most * 8, active)
 
 
-def run(chip: str, form_: Form, accesses: Accesses, before: str = "s_nop 0") -> Counters:
-    """What the device counted of a kernel with copies of an instruction, `before` which others stand once."""
-    body = ["s_load_dwordx4 s[4:7], s[0:1], 0x0", "v_lshlrev_b32_e32 v1, 2, v0", "s_waitcnt lgkmcnt(0)",
-            f"s_mul_i32 s8, s2, {256 * COPIES}", "s_add_u32 s4, s4, s8", "s_addc_u32 s5, s5, 0",
-            f"s_mul_i32 s8, s2, {8 * COPIES}", "s_add_u32 s6, s6, s8", "s_addc_u32 s7, s7, 0", before]
+def run(chip: str, text: str, accesses: Accesses, **watch: Any) -> Report:
+    """The report, with counters, of a kernel with copies of an instruction.
+
+    The copy's addresses are in v2, and with the address of a buffer of `DATA_BYTES` before them in v[4:5]. That address
+    is in s[20:21], and a descriptor of the first `RECORDS` bytes in s[24:27]. M0 is the address of the first lane.
+    """
+    body = ["s_load_dwordx4 s[4:7], s[0:1], 0x0", "s_load_dwordx2 s[20:21], s[0:1], 0x10",
+            "v_lshlrev_b32_e32 v1, 2, v0", "s_waitcnt lgkmcnt(0)"]
+    for low, size in ((4, 256), (6, 8)):
+        body += [f"s_mul_i32 s8, s2, {size * COPIES}", f"s_add_u32 s{low}, s{low}, s8",
+                 f"s_addc_u32 s{low + 1}, s{low + 1}, 0"]
+    body += ["s_mov_b32 s24, s20", "s_mov_b32 s25, s21", f"s_mov_b32 s26, {RECORDS}", "s_mov_b32 s27, 0x27000"]
     for n in range(COPIES):
         body += [f"s_load_dwordx2 s[10:11], s[6:7], {8 * n:#x}", f"global_load_dword v2, v1, s[4:5] offset:{256 * n}",
                  "s_waitcnt vmcnt(0) lgkmcnt(0)", "v_readfirstlane_b32 s12, v2", "s_mov_b32 m0, s12",
-                 "s_mov_b64 exec, s[10:11]", form_.text, "s_mov_b64 exec, -1", "s_waitcnt lgkmcnt(0)"]
-    text = assembly("\n".join(f"  {line}" for line in [*body, "s_endpgm"]), chip, 2, vgprs=64,
-                    group_segment_fixed_size=LDS_BYTES)
-    report = Program.from_assembly(text).launch(
-        grid=WAVES, block=64, args=[accesses.addresses.astype("<u4"), accesses.masks], check=None, counters=True)
-    assert report.counters is not None
-    return report.counters
+                 "v_mov_b32_e32 v5, s21", "v_add_co_u32_e32 v4, vcc, s20, v2", "v_addc_co_u32_e32 v5, vcc, 0, v5, vcc",
+                 "s_mov_b64 exec, s[10:11]", text, "s_mov_b64 exec, -1", "s_waitcnt vmcnt(0) lgkmcnt(0)"]
+    program = assembly("\n".join(f"  {line}" for line in [*body, "s_endpgm"]), chip, 3, vgprs=64,
+                       group_segment_fixed_size=LDS_BYTES)
+    return Program.from_assembly(program).launch(
+        grid=WAVES, block=64, args=[accesses.addresses.astype("<u4"), accesses.masks, aligned(DATA_BYTES)], check=None,
+        counters=True, **watch)
 
 
-def copies(counters: Counters, figure: str, form_: Form) -> np.ndarray:
+def aligned(size: int) -> np.ndarray:
+    """Bytes that begin at a multiple of 256, as the memory of a device does."""
+    memory = np.zeros(size + 256, np.uint8)
+    start = -memory.ctypes.data % 256
+    return memory[start:start + size]
+
+
+def copies(report: Report, figure: str, text: str) -> np.ndarray:
     """A figure of each copy of the instruction under test."""
-    found = counters[figure][[n for n, text in enumerate(counters.texts) if text.strip() == form_.text]]
+    counters = report.counters
+    assert counters is not None
+    found = counters[figure][[n for n, other in enumerate(counters.texts) if other.strip() == text]]
     assert len(found) == COPIES
     return found
+
+
+def by_copy(values: np.ndarray) -> np.ndarray:
+    """The sum of what is given for each access, for each copy of the instruction."""
+    return values.reshape(WAVES, COPIES).sum(axis=0)
 
 
 def row_of(chip: str, verb: str, size: int) -> tuple[int, list[set[int]]]:

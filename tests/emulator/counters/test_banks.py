@@ -9,11 +9,10 @@ import pytest
 
 from tests.emulator.counters.accesses import (
     AT_M0,
-    COPIES,
-    WAVES,
     Accesses,
     Form,
     brute_force,
+    by_copy,
     copies,
     form,
     mnemonics,
@@ -27,16 +26,16 @@ from tests.emulator.toolchain import CHIPS
 def _wanted(chip: str, verb: str, size: int, seed: int, groups: bool, odd: int) -> tuple[np.ndarray, np.ndarray]:
     accesses = random_accesses(seed, groups)
     served, cycles = brute_force(chip, verb, size, Accesses(accesses.addresses + odd, accesses.active))
-    return (served.reshape(WAVES, COPIES).sum(axis=0), cycles.reshape(WAVES, COPIES).sum(axis=0))
+    return by_copy(served), by_copy(cycles)
 
 
 def _check(chip: str, name: str, form_: Form, groups: bool = False, odd: int = 0) -> None:
     accesses = random_accesses(1, groups)
-    counters = run(chip, form_, Accesses(accesses.addresses + odd, accesses.active))
+    report = run(chip, form_.text, Accesses(accesses.addresses + odd, accesses.active))
     served, cycles = _wanted(chip, form_.row, form_.size, 1, groups, odd)
-    some = accesses.active.any(axis=1).reshape(WAVES, COPIES).sum(axis=0)
+    some = by_copy(accesses.active.any(axis=1))
     for figure, wanted in (("lds_accesses", some), ("lds_phases", served), ("lds_cycles", cycles)):
-        assert np.array_equal(copies(counters, figure, form_), form_.accesses * wanted), (name, figure)
+        assert np.array_equal(copies(report, figure, form_.text), form_.accesses * wanted), (name, figure)
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -62,9 +61,9 @@ def test_an_access_at_m0_is_of_one_word_or_of_words_side_by_side(chip: str, name
     first = np.broadcast_to(accesses.addresses[:, :1], (len(accesses.active), 64))  # the kernel puts lane 0's in M0
     steps = 4 * np.arange(64) * ("addtid" in name)
     served, cycles = brute_force(chip, form_.row, 4, Accesses(first + steps, accesses.active))
-    counters = run(chip, form_, accesses)
+    report = run(chip, form_.text, accesses)
     for figure, wanted in (("lds_phases", served), ("lds_cycles", cycles)):
-        assert np.array_equal(copies(counters, figure, form_), wanted.reshape(WAVES, COPIES).sum(axis=0))
+        assert np.array_equal(copies(report, figure, form_.text), by_copy(wanted))
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -72,15 +71,11 @@ def test_loads_straight_to_lds_write_side_by_side(chip: str) -> None:
     name = {"gfx942": "global_load_lds_dword", "gfx950": "global_load_lds_dwordx4"}[chip]
     size = {"gfx942": 4, "gfx950": 16}[chip]
     accesses = random_accesses(1, False)
-    form_ = Form(f"{name} v[20:21], off", "write", size, 1)
+    text = f"{name} v[4:5], off"
     served, cycles = brute_force(chip, "write", size, Accesses(
         np.broadcast_to(np.arange(64) * size, (len(accesses.active), 64)), accesses.active))
-    addresses = """v_lshlrev_b32_e32 v3, 4, v0
-  v_mov_b32_e32 v21, s5
-  v_add_co_u32_e32 v20, vcc, s4, v3
-  v_addc_co_u32_e32 v21, vcc, 0, v21, vcc"""
-    counters = run(chip, form_, accesses, addresses)
+    report = run(chip, text, accesses)
     for figure, wanted in (("lds_phases", served), ("lds_cycles", cycles)):
-        assert np.array_equal(copies(counters, figure, form_), wanted.reshape(WAVES, COPIES).sum(axis=0))
-    lanes = accesses.active.reshape(WAVES, COPIES, 64).sum((0, 2))
-    assert np.array_equal(copies(counters, "bytes", form_), size * lanes)
+        assert np.array_equal(copies(report, figure, text), by_copy(wanted))
+    lanes = by_copy(accesses.active.sum(axis=1))
+    assert np.array_equal(copies(report, "bytes", text), size * lanes)

@@ -1,0 +1,1 @@
+"""Products with sparse matrices in compressed rows."""
