@@ -18,6 +18,7 @@ readers, or the thread itself.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -136,7 +137,7 @@ def _call_slow(b: Builder, lane: Value, address: Value) -> None:
     b.do(f"call void %slow(ptr %w, ptr %shadow, i64 %index, {lane.typed}, {address.typed}, i32 %flags, {SAME})")
 
 
-class _Quick:
+class _Quick(ABC):
     """The quick way of a lane, for cells that are side by side in each plane."""
 
     def __init__(self, b: Builder, place: Place, size: int):
@@ -181,8 +182,9 @@ class _Quick:
         cell = self.cell(0, at)
         return self.recent(cell) & ((cell ^ mine) & CLOSER).cmp("ne", 0)
 
+    @abstractmethod
     def set(self, at: Value, mine: Value) -> None:
-        raise NotImplementedError
+        """The new cells of an access that is not special."""
 
 
 class _QuickRead(_Quick):

@@ -1,4 +1,4 @@
-"""The users' cases of races in LDS: reported with both lines, both threads and the byte, and silent where all is well."""
+"""The users' cases of races in LDS: told with both lines, both threads and the byte, and silent where all is well."""
 
 from __future__ import annotations
 
