@@ -57,6 +57,10 @@ class Row:
         return launching.bound_to(self.launcher, self.arguments(), {})
 
     @cached_property
+    def _buffers(self) -> Any:
+        return launching.buffers_of(self._bound)
+
+    @cached_property
     def compiled(self) -> Compiled:
         """The compilation for the published size and the row's chip."""
         with flylab.use(self.chip):
@@ -65,8 +69,7 @@ class Row:
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
         """What the launcher launches at the published size: kernels, grids, blocks."""
-        values = [value for b in self._bound for value in b.operands()] + [0]
-        return tuple(step for step in self.compiled.host.steps(values) if isinstance(step, Launch))
+        return tuple(launching.launches(self.compiled, self._bound, self._buffers))
 
     @property
     def grid(self) -> int:
@@ -80,9 +83,8 @@ class Row:
 
     def run(self, groups: int = 8) -> tuple[Any, ...]:
         """Runs the first workgroups of each launch: the reports, as `flylab.watch` asks for them."""
-        memories = [b.memory for b in self._bound if b.memory is not None]
         with flylab.use(self.chip):
-            return tuple(launching.execute(self.compiled, first(step, groups), memories) for step in self.launches)
+            return tuple(launching.execute(self.compiled, first(step, groups), self._buffers) for step in self.launches)
 
 
 def first(step: Launch, groups: int) -> Launch:
