@@ -15,6 +15,7 @@ from flylab.emulator.counters.instrument import run_starts
 from flylab.emulator.counters.tables import Table
 from flylab.emulator.counters.tally import ACCESSES, CYCLES, LEAST, LINES, PHASES, added_up
 from flylab.emulator.decoding.decode import source_line
+from flylab.errors import DeviceError
 from flylab.mfma import mfma
 from flylab.places import SourceLine
 from flylab.targets import WAVE_SIZE
@@ -121,6 +122,9 @@ class Counters:
                    tuple(source_line(kernel, i) for i in kernel.instructions), found, _columns(kernel, found, tallies))
 
     def __getitem__(self, figure: str) -> np.ndarray:
+        """The column of a figure. Raises `DeviceError` for what is none."""
+        if figure not in self.columns:
+            raise DeviceError(f"{figure!r} is no figure that is counted", hint=f"there are {', '.join(FIGURES)}")
         return self.columns[figure]
 
     def __len__(self) -> int:
@@ -169,7 +173,12 @@ class Counters:
         return self.bytes_of(*MEMORY, store=True)
 
     def table(self, by: str = "line") -> str:
-        """The figures as text, a row for each line of the source, or (`by="instruction"`) for each instruction."""
+        """The figures as text, a row for each line of the source, or (`by="instruction"`) for each instruction.
+
+        Rows that were not executed are left out. Raises `DeviceError` for another word.
+        """
+        if by not in ("line", "instruction"):
+            raise DeviceError(f"a table by {by!r}", hint='counters.table(by="line") and by="instruction" are there')
         if by == "line":
             return Table.of(("line", _place(line.where), line.counts) for line in self.by_line()).text()
         return Table.of(("instruction", f"{row.number:4}  {row.text.strip()}", row.counts)
@@ -182,8 +191,9 @@ class Counters:
     def summary(self) -> str:
         """The launch in a few lines."""
         total = self.totals
-        lines = [f"{self.kernel} on {self.chip}: {self.workgroups:,} workgroups, {self.waves:,} waves, "
-                 f"{total.executions:,} instructions ({self.source})"]
+        sizes = ((self.workgroups, "workgroup"), (self.waves, "wave"), (total.executions, "instruction"))
+        said = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in sizes)
+        lines = [f"{self.kernel} on {self.chip}: {said} ({self.source})"]
         if total.accesses:
             lines.append(f"  memory: {self.bytes_read:,} bytes read, {self.bytes_written:,} written, in "
                          f"{total.accesses:,} accesses of the vector cache, coalescing {total.coalescing:.0%}"

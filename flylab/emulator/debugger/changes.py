@@ -10,6 +10,7 @@ import numpy as np
 
 from flylab.codegen.assembly.registers import register_name
 from flylab.emulator.debugger.names import Names
+from flylab.emulator.debugger.snapshots import Writes
 from flylab.emulator.state import EXEC, SINK, VCC
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +23,7 @@ class State:
     """What can be seen of a workgroup at a time: registers of one wave, LDS, arrays by name."""
 
     time: int
-    changes: int
+    writes: Writes
     vectors: Array
     scalars: Array
     lds: Array
@@ -64,7 +65,7 @@ class Changes(tuple[Change, ...]):
 def difference(one: State, other: State, names: Names) -> Changes:
     """What is different in the later of two states."""
     found = [*_vectors(one.vectors, other.vectors, names), *_scalars(one.scalars, other.scalars)]
-    if one.changes != other.changes:
+    if one.writes != other.writes:
         bytes_ = np.flatnonzero(one.lds != other.lds)
         if len(bytes_):
             found.append(Change("LDS", tuple(bytes_.tolist()), one.lds[bytes_], other.lds[bytes_]))

@@ -8,9 +8,11 @@ from typing import Any
 
 from flylab.emulator.arguments import whole
 from flylab.emulator.debugger.changes import Changes, difference
-from flylab.emulator.debugger.past import Moment, Outstanding, last_visit, outstanding, path, writers
-from flylab.emulator.debugger.session import Goal
+from flylab.emulator.debugger.past import Moment, Outstanding, Step, last_visit, outstanding, path, writers
+from flylab.emulator.debugger.places import line_of
+from flylab.emulator.debugger.session import MEMORY, Goal
 from flylab.emulator.debugger.show import described
+from flylab.emulator.debugger.stepping import TRACE
 from flylab.emulator.debugger.view import WaveView
 from flylab.emulator.state import WAVE_SIZE
 from flylab.errors import DebugError
@@ -114,9 +116,13 @@ class Debugger(WaveView):
             if since is None:
                 self._to_step(self.steps)
                 since = self.time - 1
-            after = self.state()
+            # Arrays may be large, and most instructions write none.
+            now, after = self.time, self._state({})
             self.goto(since)
-            before = self.state()
+            before = self._state({})
+            if before.writes[MEMORY] != after.writes[MEMORY]:
+                before = self.state()
+                after = self.goto(now).state()
         return difference(before, after, self._names)
 
     def last_write(self, name: str, lane: int | None = None) -> Moment | None:
@@ -132,15 +138,21 @@ class Debugger(WaveView):
             if step is None:
                 return None
             self._to_step(step)
-            assert self.instruction is not None and self.line is not None
-            return Moment(self.time, step, self.instruction, self.line)
+            return self._moment(Step(self.time, step, self._session.index(self._wave)))
+
+    def _moment(self, step: Step) -> Moment:
+        instruction = self._kernel.instructions[step.number]
+        return Moment(step.time, step.step, instruction, line_of(self._kernel, instruction))
 
     def path(self, n: int = 10) -> list[Moment]:
-        """The wave's last n instructions, the latest last; fewer where it has executed fewer.
+        """The wave's last n instructions, the latest last; fewer where it has executed fewer; at most 16,384.
         """
         count = _positive("instructions", n)
         with self._visiting():
-            return path(self._session, self._wave, count)
+            end = self.steps
+            first = max(end - min(count, TRACE), 0)
+            rows = path(self._session, self._wave, first, end).tolist()
+            return [self._moment(Step(time, first + n, number)) for n, (number, time) in enumerate(rows)]
 
     @property
     def outstanding(self) -> tuple[Outstanding, ...]:
@@ -149,7 +161,9 @@ class Debugger(WaveView):
         On the chip some may be back already; a program can only know by `s_waitcnt`.
         """
         with self._visiting():
-            return outstanding(self._session, self._wave)
+            now = self.steps
+            return tuple(Outstanding(counter, registers, self._moment(step), now - step.step - 1)
+                         for counter, registers, step in outstanding(self._session, self._wave))
 
     @contextmanager
     def _visiting(self) -> Iterator[None]:

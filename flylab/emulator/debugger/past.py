@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from flylab.codegen.assembly.effects import Effects, effects
+import numpy as np
+
+from flylab.codegen.assembly.effects import WAITED, Effects, effects
 from flylab.codegen.assembly.registers import register_name
 from flylab.codegen.isa import Instruction, IsaKernel
+from flylab.emulator.checks.pending import in_order
+from flylab.emulator.debugger.changes import Array
 from flylab.emulator.debugger.names import Named
-from flylab.emulator.debugger.places import line_of
 from flylab.emulator.debugger.session import Goal, Session
 from flylab.emulator.debugger.stepping import ALWAYS, TRACE, WHERE_ACTIVE
 from flylab.emulator.linking import END_OF_FUNCTION
+from flylab.emulator.probes.shadow import RING
 from flylab.places import SourceLine
+
+# Steps that the search for what is on its way looks at first.
+FIRST_LOOK = 256
+
+
+class Step(NamedTuple):
+    """The number of the instruction that a wave executed as its number `step`, counted from 0, and the time before."""
+
+    time: int
+    step: int
+    number: int
 
 
 @dataclass(frozen=True)
@@ -76,18 +91,14 @@ def last_visit(session: Session, wave: int, breaks: bytes, visit: int,
     return (0 if begins and found == visit else None), found
 
 
-def path(session: Session, wave: int, count: int) -> list[Moment]:
-    """A wave's last instructions before now, the latest last. The session is left at another time."""
-    now, kernel = session.steps[wave], session.loaded.kernel
-    first = max(now - min(count, TRACE), 0)
+def path(session: Session, wave: int, first: int, end: int) -> Array:
+    """What a wave executed as its steps from `first` to before `end`, at most TRACE: instruction and time of each.
+
+    The session is left at another time.
+    """
     session.go_to_step(wave, first)
-    session.forward(Goal(wave=wave, steps=now))
-    found = []
-    for step in range(first, now):
-        number, time = session.traced(step)
-        instruction = kernel.instructions[number]
-        found.append(Moment(time, step, instruction, line_of(kernel, instruction)))
-    return found
+    session.forward(Goal(wave=wave, steps=end))
+    return session.traced(first, end)
 
 
 def writers(kernel: IsaKernel, register: Named) -> bytes:
@@ -105,48 +116,43 @@ def writers(kernel: IsaKernel, register: Named) -> bytes:
     return bytes(breaks)
 
 
-def outstanding(session: Session, wave: int) -> tuple[Outstanding, ...]:
-    """What a wave has issued and not waited for. The session is left at another time."""
-    now, kernel, count = session.steps[wave], session.loaded.kernel, 64
-    while True:
-        moments = path(session, wave, count)
-        known = [(moment, effects(moment.instruction, kernel.target)) for moment in moments]
-        if len(moments) < count or count >= TRACE or _all_waited(effect for _, effect in known):
-            return tuple(_operation(counter, moment, effect, now)
-                         for counter, queue in _queues(known).items() for moment, effect in queue)
-        session.go_to_step(wave, now)
-        count *= 4
+def outstanding(session: Session, wave: int) -> list[tuple[str, tuple[str, ...], Step]]:
+    """What a wave has issued and not waited for: counter, registers to be filled, when. Leaves it at another time."""
+    kernel, found = session.loaded.kernel, list[tuple[Step, Effects]]()
+    known = [effects(i, kernel.target) if i.mnemonic != END_OF_FUNCTION else Effects("end")
+             for i in kernel.instructions]
+    matters = np.array([bool(effect.raises or effect.waits) for effect in known])
+    end = session.steps[wave]
+    while end > 0 and not all(_is_complete(name, found) for name in WAITED):
+        first = max(end - (TRACE if found else FIRST_LOOK), 0)
+        rows = path(session, wave, first, end)
+        found = [(Step(int(rows[at, 1]), first + int(at), int(rows[at, 0])), known[rows[at, 0]])
+                 for at in np.flatnonzero(matters[rows[:, 0]])] + found
+        end = first
+    return [(counter, tuple(register_name(s.file, s.first, s.count) for s in effect.writes), step)
+            for counter, queue in _queues(found).items() for step, effect in queue]
 
 
-def _all_waited(found: Iterable[Effects]) -> bool:
-    """True where each counter was waited for to be 0."""
-    waited = {name for effect in found for name, left in effect.waits.items() if left == 0}
-    return waited == {"vmcnt", "lgkmcnt"}
+def _is_complete(counter: str, found: list[tuple[Step, Effects]]) -> bool:
+    """True where nothing before these instructions can be on its way: all was waited for, or as much came after it as
+    the chip counts."""
+    return any(effect.waits.get(counter) == 0 for _, effect in found) or \
+        sum(counter in effect.raises for _, effect in found) >= RING
 
 
-def _queues(known: list[tuple[Moment, Effects]]) -> dict[str, list[tuple[Moment, Effects]]]:
+def _queues(known: list[tuple[Step, Effects]]) -> dict[str, list[tuple[Step, Effects]]]:
     """What is on its way by counter, after instructions in their order.
 
     A wait for so many left means the last ones where all come back in order; else only a wait for 0 says anything.
     Source: CDNA3 and CDNA4 ISA, S_WAITCNT.
     """
-    queues: dict[str, list[tuple[Moment, Effects]]] = {"vmcnt": [], "lgkmcnt": []}
-    for moment, effect in known:
+    queues: dict[str, list[tuple[Step, Effects]]] = {name: [] for name in WAITED}
+    for step, effect in known:
         for name, left in effect.waits.items():
             if left == 0:
                 queues[name] = []
-            elif all(_in_order(operation) for _, operation in queues[name]):
+            elif all(in_order(operation) for _, operation in queues[name]):
                 queues[name] = queues[name][-left:]
         for name in effect.raises:
-            queues[name].append((moment, effect))
+            queues[name] = [*queues[name], (step, effect)][-RING:]
     return queues
-
-
-def _operation(counter: str, moment: Moment, effect: Effects, now: int) -> Outstanding:
-    names = tuple(register_name(span.file, span.first, span.count) for span in effect.writes)
-    return Outstanding(counter, names, moment, now - moment.step - 1)
-
-
-def _in_order(effect: Effects) -> bool:
-    """True for what comes back in the order of its counter: neither scalar nor flat memory, nor messages."""
-    return effect.kind in ("vmem", "scratch", "lds") or effect.raises == ("vmcnt",)

@@ -12,9 +12,12 @@ from ctypes import c_uint64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from flylab.emulator.debugger.changes import Array
 from flylab.emulator.debugger.schedule import Turn
-from flylab.emulator.debugger.snapshots import DEFAULT_ROOM, History, Region, Snapshot
-from flylab.emulator.debugger.stepping import TRACE, Stepper, native
+from flylab.emulator.debugger.snapshots import DEFAULT_ROOM, History, Region, Snapshot, Writes
+from flylab.emulator.debugger.stepping import TRACE, Stepper, native, touches
 from flylab.emulator.execution.residents import Context
 from flylab.emulator.execution.run import error_of
 from flylab.emulator.state import (
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from flylab.emulator.arrays import Buffer
     from flylab.emulator.execution.run import Run
 
+# The counts of writes, in the order of `Session.writes`.
+LDS, MEMORY = 0, 1
 # Instructions between two looks at Python's signals, and those after which a command is given up.
 AT_ONCE, MOST = 1 << 20, 1 << 27
 
@@ -85,10 +90,12 @@ class Session:
         self.steps = (c_uint64 * self.waves).from_address(self._steps.address)
         """Instructions that each wave has executed."""
         self._trace, self._other = (c_uint64 * (2 * TRACE))(), (c_uint64 * (2 * TRACE))()
-        self._stepper = Stepper(handlers=ctypes.addressof(self._handlers), steps=self._steps.address)
+        self._touches = ctypes.create_string_buffer(touches(self.loaded.kernel), count)
+        self._stepper = Stepper(handlers=ctypes.addressof(self._handlers), steps=self._steps.address,
+                                touches=ctypes.addressof(self._touches))
         self.turn, self.ending = Turn(), None
         self._begin_group()
-        self.history = History([*self._regions(), *(Region(b.address, b.nbytes, True) for b in buffers)], room)
+        self.history = History([*self._regions(), *(Region(b.address, b.nbytes, MEMORY) for b in buffers)], room)
         self._take()
 
     ending: Ending | None
@@ -100,6 +107,11 @@ class Session:
         return count
 
     @property
+    def writes(self) -> Writes:
+        """How many instructions have run that may write LDS, and how many that may write memory."""
+        return self._stepper.lds_writes, self._stepper.memory_writes
+
+    @property
     def hits(self) -> int:
         """Visits that the last run forward counted."""
         count: int = self._stepper.hits
@@ -107,7 +119,7 @@ class Session:
 
     def _regions(self) -> list[Region]:
         """The memory of the workgroup itself: registers, waves, LDS, and what watches them."""
-        return [Region(memory.address, size, counted=memory.address == self.worker.lds)
+        return [Region(memory.address, size, LDS if memory.address == self.worker.lds else None)
                 for memory, size in zip(self.context.memory, self.context.sizes, strict=True)]
 
     def _begin_group(self) -> None:
@@ -125,13 +137,14 @@ class Session:
     def _take(self) -> None:
         worker = self.worker
         rest = self.turn, worker.clamped, worker.found, worker.lost
-        self.history.take(self.time, worker.changes, tuple(self.steps), rest)
+        self.history.take(self.time, self.writes, tuple(self.steps), rest)
 
     def _restore(self, snapshot: Snapshot, trusted: bool = True) -> None:
         worker = self.worker
-        self.history.restore(snapshot, worker.changes if trusted else None)
+        self.history.restore(snapshot, self.writes if trusted else None)
         self.steps[:] = list(snapshot.steps)
-        worker.count, worker.changes = snapshot.time, snapshot.changes
+        worker.count = snapshot.time
+        self._stepper.lds_writes, self._stepper.memory_writes = snapshot.writes
         self.turn, worker.clamped, worker.found, worker.lost = snapshot.rest
 
     @contextmanager
@@ -157,10 +170,11 @@ class Session:
         lanes: int = c_uint64.from_address(self.worker.sgprs + 4 * (SGPR_COUNT * wave + EXEC)).value
         return lanes
 
-    def traced(self, step: int) -> tuple[int, int]:
-        """The instruction that the last run's wave executed as its number `step`, one of the latest, and the time."""
-        number, time = self._trace[2 * (step % TRACE):2 * (step % TRACE) + 2]
-        return number, time
+    def traced(self, first: int, end: int) -> Array:
+        """What the wave of the last run forward executed from step `first` to before `end`, at most the latest TRACE:
+        a row for each, with the instruction's number and the time before it."""
+        rows: Array = np.ctypeslib.as_array(self._trace).reshape(TRACE, 2)
+        return rows[np.arange(first, end) % TRACE]
 
     def ended(self, wave: int) -> bool:
         """True where a wave has come to its end."""

@@ -13,25 +13,26 @@ from dataclasses import dataclass
 from typing import Any
 
 PAGE = 4096
-# Instructions between two snapshots at first, at least so many for each page that a snapshot must look at.
+# Instructions between two snapshots at first, and at least so many for each page that the one before had to look at.
 FIRST_INTERVAL, INTERVAL_PER_PAGE = 1024, 16
 # Snapshots that are kept at most, and those that are kept whatever room they take.
 MOST, FEWEST = 128, 8
 DEFAULT_ROOM = 32 << 20
 
 Pages = tuple[bytes, ...]
+Writes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Region:
     """A span of memory that is part of the state.
 
-    `counted` is set for memory whose every change the worker counts: LDS and arrays.
+    `counted` is set for memory that only instructions write that are counted: the number of their count.
     """
 
     address: int
     nbytes: int
-    counted: bool = False
+    counted: int | None = None
 
     @property
     def pages(self) -> list[tuple[int, int]]:
@@ -41,10 +42,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state at a time: the pages of each region, the changes of memory till then, and what else there is."""
+    """The state at a time: the pages of each region, the counts of writes till then, and what else there is."""
 
     time: int
-    changes: int
+    writes: Writes
     pages: tuple[Pages, ...]
     steps: tuple[int, ...]
     """Instructions of each wave."""
@@ -59,33 +60,35 @@ class History:
 
     def __init__(self, regions: Sequence[Region], room: int = DEFAULT_ROOM):
         self.regions, self.room = tuple(regions), room
-        count = sum(len(region.pages) for region in regions)
-        self.interval = max(FIRST_INTERVAL, INTERVAL_PER_PAGE * count)
+        self.interval = FIRST_INTERVAL
         self.snapshots: list[Snapshot] = []
         self.nbytes = 0
         """Bytes of all pages, each counted once."""
         self._places = [region.pages for region in regions]
-        self._first = 0
+        self._first = self._looked_at = 0
 
     @property
     def due(self) -> int:
         """The time from which on the next snapshot is wanted."""
-        return self.snapshots[-1].time + self.interval if self.snapshots else 0
+        return self.snapshots[-1].time + max(self.interval, INTERVAL_PER_PAGE * self._looked_at)
 
-    def take(self, time: int, changes: int, steps: tuple[int, ...], rest: Any) -> None:
+    def take(self, time: int, writes: Writes, steps: tuple[int, ...], rest: Any) -> None:
         """Adds the state as it is now, which is later than all snapshots."""
         last = self.snapshots[-1] if self.snapshots else None
         pages, new = [], dict[int, int]()
+        self._looked_at = 0
         for number, region in enumerate(self.regions):
             before: Pages = last.pages[number] if last else ()
-            if last and region.counted and last.changes == changes:
+            if last and region.counted is not None and last.writes[region.counted] == writes[region.counted]:
                 pages.append(before)
                 continue
             found = self._read(number, before)
             new |= {id(page): len(page) for page, old in zip(found, before or (None,) * len(found), strict=True)
                     if page is not old}
             pages.append(found)
-        self.snapshots.append(Snapshot(time, changes, tuple(pages), steps, rest))
+            if last or region.counted is None:  # the next one may not need to look at what is counted
+                self._looked_at += len(found)
+        self.snapshots.append(Snapshot(time, writes, tuple(pages), steps, rest))
         self.nbytes += sum(new.values())
         if last is None:
             self._first = self.nbytes
@@ -116,11 +119,12 @@ class History:
         place = bisect_right(self.snapshots, step - 1, key=lambda s: s.steps[wave]) - 1
         return self.snapshots[max(place, 0)]
 
-    def restore(self, snapshot: Snapshot, changes: int | None) -> None:
-        """Puts a snapshot's memory back; `changes` is what is counted now, or None where memory may be anything."""
+    def restore(self, snapshot: Snapshot, writes: Writes | None) -> None:
+        """Puts a snapshot's memory back; `writes` is what is counted now, or None where memory may be anything."""
         read, move = ctypes.string_at, ctypes.memmove
         for region, places, pages in zip(self.regions, self._places, snapshot.pages, strict=True):
-            if region.counted and changes == snapshot.changes:
+            at = region.counted
+            if at is not None and writes is not None and writes[at] == snapshot.writes[at]:
                 continue
             for (address, size), page in zip(places, pages, strict=True):
                 if read(address, size) != page:

@@ -11,10 +11,13 @@ from ctypes import c_uint64, c_void_p
 from functools import cache
 from typing import Any
 
+from flylab.codegen.assembly.effects import effects
+from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.execution.core import begin_group_shadow, begin_wave, registers_of
 from flylab.emulator.handlers import jit
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.handlers.record import HANDLER
+from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.state import (
     BARRIER,
     DONE,
@@ -27,9 +30,11 @@ from flylab.emulator.state import (
     Wave,
     Worker,
 )
+from flylab.targets import Target
 
 # What a breakpoint's byte says: stop there whatever EXEC is, or where a lane that is looked at is active.
 ALWAYS, WHERE_ACTIVE = 2, 1
+TOUCHES_LDS, TOUCHES_MEMORY = 1, 2
 # The instructions of a wave that are remembered, and the bytes of each: its number and the time before it.
 TRACE, TRACE_BYTES = 1 << 14, 16
 _RECORD_SHIFT = RECORD_BYTES.bit_length() - 1
@@ -40,11 +45,27 @@ class Stepper(ctypes.Structure):
 
     `left` instructions are executed at most, and none after the one that leads to visit number `visit` of a breakpoint;
     `hits` counts the visits, `lanes` are those that `WHERE_ACTIVE` looks at, `steps` the instructions of each wave;
-    `trace` has the instruction of step n of the wave at n % TRACE.
+    `trace` has the instruction of step n of the wave at n % TRACE. `touches` says by instruction what it may write, in
+    bits TOUCHES_LDS and TOUCHES_MEMORY; `lds_writes` and `memory_writes` count such instructions.
     """
 
     _fields_ = [("handlers", c_void_p), ("breaks", c_void_p), ("left", c_uint64), ("visit", c_uint64),
-                ("hits", c_uint64), ("lanes", c_uint64), ("steps", c_void_p), ("trace", c_void_p)]
+                ("hits", c_uint64), ("lanes", c_uint64), ("steps", c_void_p), ("trace", c_void_p),
+                ("touches", c_void_p), ("lds_writes", c_uint64), ("memory_writes", c_uint64)]
+
+
+def touches(kernel: IsaKernel) -> bytes:
+    """What each instruction may write beside registers and private memory: a byte of bits each."""
+    return bytes(_touches(i, kernel.target) if i.mnemonic != END_OF_FUNCTION else 0 for i in kernel.instructions)
+
+
+def _touches(instruction: Instruction, target: Target) -> int:
+    effect = effects(instruction, target)
+    if not (effect.store or effect.atomic or effect.to_lds or effect.space and not effect.load):
+        return 0
+    if effect.space in ("lds", "flat"):
+        return TOUCHES_LDS | TOUCHES_MEMORY * (effect.space == "flat")
+    return TOUCHES_LDS if effect.to_lds else TOUCHES_MEMORY
 
 
 def stop_text(name: str) -> str:
@@ -81,6 +102,10 @@ def step_text(name: str) -> str:
         status = b.let(f"call i32 {handler}(ptr {pc}, ptr {vgprs}, ptr {sgprs}, ptr %w)", "i32")
         _return_when(b, status.cmp("eq", FAULT), status)
         b.store(step + 1, steps, align=8)
+        touched = b.load(b.at(b.field("%d", Stepper, "touches").name, index), "i8", align=1).to("i64")
+        for count, bit in (("lds_writes", TOUCHES_LDS), ("memory_writes", TOUCHES_MEMORY)):
+            more = touched.shr(bit.bit_length() - 1) & 1
+            b.set_field("%d", Stepper, count, b.field("%d", Stepper, count) + more)
         b.set_field("%d", Stepper, "left", b.field("%d", Stepper, "left") - 1)
         with b.when(status.cmp("eq", END)):
             b.set_field(wave, Wave, "state", DONE)

@@ -203,7 +203,10 @@ class WaveView:
 
     def state(self) -> State:
         """All of the above at once: the wave's registers, LDS and arrays."""
-        return State(self.time, self._session.worker.changes, self._vectors(), self._scalars(), self.lds, self.result())
+        return self._state(self.result())
+
+    def _state(self, memory: dict[str, Array]) -> State:
+        return State(self.time, self._session.writes, self._vectors(), self._scalars(), self.lds, memory)
 
     def _vectors(self) -> Array:
         size = self._session.run.launch.vgpr_bytes

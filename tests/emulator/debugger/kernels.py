@@ -11,7 +11,8 @@ from flylab.emulator.debugger.debugger import Debugger
 from tests.emulator.toolchain import assembly
 
 START = "  s_load_dwordx2 s[4:5], s[0:1], 0x0\n  v_lshlrev_b32_e32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
-ADDRESSES = (0, 1, 4, 5)
+# One array for all sessions, which work on copies: where it lies decides the low bits of addresses.
+ZEROS = np.zeros(256, "u4")
 
 # Threads take part in a loop as often as their number says, and meet at a barrier in each round of an outer one.
 DIVERGENT = START + """
@@ -130,13 +131,13 @@ def numbers() -> np.ndarray[Any, Any]:
 
 
 def state(debugger: Debugger) -> dict[str, Any]:
-    """All that a workgroup is at a time, of every wave, without the registers that hold addresses."""
-    found: dict[str, Any] = {"time": debugger.time, "LDS": debugger.lds.tobytes(), "turn": debugger._session.turn}
+    """All that a workgroup is at a time, of every wave; of the one in focus also what is on its way."""
+    found: dict[str, Any] = {"time": debugger.time, "LDS": debugger.lds.tobytes(), "turn": debugger._session.turn,
+                             "findings": debugger.findings, "outstanding": debugger.outstanding}
     focus = debugger.wave
     for wave in range(debugger._session.waves):
         debugger.wave = wave
         one = debugger.state()
-        one.scalars[list(ADDRESSES)] = 0
         found[f"vectors {wave}"], found[f"scalars {wave}"] = one.vectors.tobytes(), one.scalars.tobytes()
         found[f"where {wave}"] = (debugger.instruction, debugger.steps, debugger.at_barrier, debugger.ended)
         found["memory"] = {name: array.tobytes() for name, array in one.memory.items()}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flylab.emulator.debugger import snapshots
 from flylab.emulator.debugger.debugger import Debugger
-from tests.emulator.debugger.kernels import KERNELS, LOOP, numbers, program, state
+from tests.emulator.debugger.kernels import KERNELS, LOOP, ZEROS, numbers, program, state
 from tests.emulator.toolchain import CHIPS
 
 BLOCK = 192
@@ -28,13 +28,15 @@ def close_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def begun(kernel: str, chip: str) -> Debugger:
-    return _programs(KERNELS[kernel], chip).debug(grid=1, block=BLOCK, args=[numbers()])
+    return _programs(KERNELS[kernel], chip).debug(grid=1, block=BLOCK, args=[ZEROS])
 
 
 @cache
-def fresh(kernel: str, chip: str, time: int) -> dict[str, Any]:
+def fresh(kernel: str, chip: str, time: int, wave: int) -> dict[str, Any]:
     """The state at a time of a run that only went forward."""
-    return state(begun(kernel, chip).goto(time))
+    debugger = begun(kernel, chip).goto(time)
+    debugger.wave = wave
+    return state(debugger)
 
 
 @cache
@@ -68,7 +70,7 @@ def test_random_walks_meet_the_states_of_fresh_runs(kernel: str, chip: str, move
     debugger, end = begun(kernel, chip), length(kernel, chip)
     for what, wave, amount in moves:
         move(debugger, what, wave, amount, end)
-        assert state(debugger) == fresh(kernel, chip, debugger.time)
+        assert state(debugger) == fresh(kernel, chip, debugger.time, debugger.wave)
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -106,7 +108,7 @@ def test_a_wave_of_100_000_instructions(chip: str, monkeypatch: pytest.MonkeyPat
     """With as many registers as there are, and snapshots as they are by default."""
     monkeypatch.undo()
     made = program(LOOP, chip, next_free_vgpr=512, accum_offset=256)
-    debugger = made.debug(grid=1, block=64, args=[numbers()]).finish()
+    debugger = made.debug(grid=1, block=64, args=[ZEROS]).finish()
     end = debugger.time
     assert end > 99_990
     history = debugger._session.history
@@ -116,8 +118,22 @@ def test_a_wave_of_100_000_instructions(chip: str, monkeypatch: pytest.MonkeyPat
     for time in (end - 1, 3, 77_777, 50_000):
         there = state(debugger.goto(time))
         debugger.step().back()
-        assert state(debugger) == there == state(made.debug(grid=1, block=64, args=[numbers()]).goto(time))
+        assert state(debugger) == there == state(made.debug(grid=1, block=64, args=[ZEROS]).goto(time))
     assert history.nbytes < 4 << 20
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_write_is_counted(kernel: str, chip: str) -> None:
+    """What the handlers themselves count as changes of memory, one by one, is among the counted instructions."""
+    debugger = begun(kernel, chip)
+    session, changed = debugger._session, 0
+    for _ in range(min(length(kernel, chip), 1500)):
+        changes, writes = session.worker.changes, sum(session.writes)
+        debugger.goto(debugger.time + 1)
+        changed += session.worker.changes != changes
+        assert session.worker.changes == changes or sum(session.writes) > writes
+    assert changed
 
 
 def test_snapshots_keep_to_their_room() -> None:
