@@ -64,7 +64,7 @@ class Programs:
 
     def part(self) -> Step:
         """What builds a register of parts."""
-        d, x, y, z = (self.v() for _ in range(4))
+        d, x, y = (self.v() for _ in range(3))
         kind = self.random.randrange(4)
         if kind == 0:
             return f"v_or_b32_e32 {d}, {x}, {y}", lambda w: w.set_v(d, parts(lambda a, b: a | b, w.v(x), w.v(y)))
@@ -73,12 +73,8 @@ class Programs:
         if kind == 2:
             return f"v_and_b32_e32 {d}, 0xff0, {y}", lambda w: w.set_v(d, lanewise(lambda b: b & 0xFF0, w.v(y)))
 
-        def shifted(w: Wave) -> None:
-            found = parts(lambda a, b: (a << 16 & WORD - 1) | b, w.v(x), w.v(y))
-            w.set_v(d, [None if n is None else value for n, value in zip(w.v(z), found, strict=True)] if kind == 4
-                    else found)
-
-        return f"v_lshl_or_b32 {d}, {x}, 16, {y}", shifted
+        return (f"v_lshl_or_b32 {d}, {x}, 16, {y}",
+                lambda w: w.set_v(d, parts(lambda a, b: (a << 16) % WORD | b, w.v(x), w.v(y))))
 
     def chosen(self) -> Step:
         d, x, y, m = self.v(), self.v(), self.v(), self.random.choice(PAIRS)
@@ -139,7 +135,8 @@ class Programs:
 
         def put(w: Wave) -> None:
             lanes, bits = list(w.v(v)), w.s(s)
-            lanes[lane] = None if all(bit is None for bit in bits) else sum((bit or 0) << n for n, bit in enumerate(bits))
+            undefined = all(bit is None for bit in bits)
+            lanes[lane] = None if undefined else sum((bit or 0) << n for n, bit in enumerate(bits))
             w.vectors[int(v[1:])] = lanes
 
         return f"v_writelane_b32 {v}, {s}, {lane}", put

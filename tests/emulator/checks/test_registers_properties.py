@@ -15,7 +15,7 @@ from flylab.errors import CheckError
 from flylab.mfma import INSTRUCTIONS, Mfma
 from tests.emulator.checks.definedness_oracle import LANES, Wave, bits_of
 from tests.emulator.checks.definedness_programs import ADDRESS, PAIRS, VECTORS, Programs
-from tests.emulator.toolchain import CHIPS, assembly
+from tests.emulator.toolchain import assembly
 from tests.emulator.waves import names
 
 STEPS = 24
