@@ -111,7 +111,7 @@ class Buffer:
     """Memory that a kernel may touch: `nbytes` from `address`, for writing too where `writable`.
 
     `window` is the address at which the kernel sees it, 0 where that is `address`. Of an array, `view` says where its
-    elements are.
+    elements are, and `within` how many bytes after the beginning of its allocation it begins, -1 where nobody knows.
     """
 
     name: str
@@ -120,6 +120,7 @@ class Buffer:
     writable: bool = True
     window: int = 0
     view: View | None = None
+    within: int = -1
 
     def __post_init__(self) -> None:
         if self.nbytes > 0 and not FIRST_ADDRESS <= self.address <= self.address + self.nbytes < 1 << 64:
@@ -141,6 +142,25 @@ class Buffer:
     def pointer(self) -> int:
         """The address of the first element, as the kernel sees it."""
         return self.start + (self.view.origin if self.view else 0)
+
+
+def within_allocation(value: Any, address: int) -> int:
+    """How many bytes after the beginning of its allocation an address of an array lies; -1 where that is not known.
+
+    >>> import numpy
+    >>> whole = numpy.zeros((4, 8), "float32")
+    >>> within_allocation(whole, whole.ctypes.data), within_allocation(whole[1:, 2:], whole[1:, 2:].ctypes.data)
+    (0, 40)
+    """
+    if hasattr(value, "untyped_storage"):
+        start = int(value.untyped_storage().data_ptr())
+    elif hasattr(value, "within"):  # a copy, which knows it of its original
+        return int(value.within)
+    else:
+        while hasattr(base := getattr(value, "base", None), "__array_interface__"):
+            value = base
+        start = int(value.__array_interface__["data"][0])
+    return address - start if start <= address else -1
 
 
 def extent(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:

@@ -68,6 +68,8 @@ class Copied:
     format: np.dtype[Any]
     writable: bool
     keep: Copies
+    within: int
+    """Bytes after the beginning of its original's allocation, of the lowest one."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -101,7 +103,8 @@ def copied(names: Sequence[str], values: Sequence[Any]) -> dict[str, Copied]:
     found = {}
     for name, value, buffer in zip(names, values, described, strict=True):
         format_, shape, strides = _form(value)
-        found[name] = Copied(name, copies.moved(buffer.pointer), shape, strides, format_, buffer.writable, copies)
+        found[name] = Copied(name, copies.moved(buffer.pointer), shape, strides, format_, buffer.writable, copies,
+                             buffer.within)
     return found
 
 
