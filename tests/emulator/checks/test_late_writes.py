@@ -29,7 +29,7 @@ k:
 """
 chips = pytest.mark.parametrize("chip", ["gfx942", "gfx950"])
 DIRECT = "global_load_lds_dword v1, s[4:5]"
-READ_OWN, READ_OTHER = ("v_xor_b32 v2, {}, v1\nds_read_b32 v3, v2\ns_waitcnt lgkmcnt(0)".format(n) for n in (4, 256))
+READ_OWN, READ_OTHER = (f"v_xor_b32 v2, {n}, v1\nds_read_b32 v3, v2\ns_waitcnt lgkmcnt(0)" for n in (4, 256))
 
 
 def launched(lines: str, chip: str, block: int = 128) -> None:
