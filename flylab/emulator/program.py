@@ -18,6 +18,7 @@ from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
 from flylab.emulator.execution import core
 from flylab.emulator.execution.run import Geometry, Report, Run, finished
+from flylab.emulator.execution.search import check_text
 from flylab.emulator.handlers import jit
 from flylab.emulator.instructions.control import past_end
 from flylab.emulator.linking import END_OF_FUNCTION, Image
@@ -213,5 +214,5 @@ class Program:
 @cache
 def core_addresses() -> dict[str, int]:
     """The native core: the worker's loop, the next workgroup, and the search of buffers."""
-    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": core.check_text,
+    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": check_text,
                           "core find": find_text})

@@ -2,9 +2,9 @@
 
 So an access that leaves its array meets none of another one. Where a window lies depends on the number of the array
 alone, and not on where the host has it, so that all runs of a launch are the same. An allocation begins at a multiple
-of 256, as those of devices do, and an array as many bytes after one as it begins in its allocation; where that is not
-known, its low bits are the host's. A kernel that reads a pointer of the host's, out of an array or as an integer,
-reaches the memory of its arguments at that address too.
+of 256, as those of devices do, and an array as many bytes after one as it begins in its allocation. The low bits are
+the host's where that is not known, and where they are those of a multiple of 64: so a program aligns by hand. A kernel
+that reads a pointer of the host's, out of an array or as an integer, reaches the memory of its arguments there too.
 
     from 0x80000000000    what a launch adds: arguments, dispatch packet, what is printed, data of the program
     from 0x100000000000   the arrays, one each 64 GiB
@@ -22,7 +22,7 @@ from flylab.errors import ArgumentError
 GAP = 1 << 36
 # Where arrays are too many or too large for that, windows lie closer together, down to this.
 LEAST_GAP = 1 << 32
-KEPT_BITS = 0xFF
+KEPT_BITS, HAND_ALIGNED = 0xFF, 64
 
 KERNEL_ARGUMENTS, DISPATCH_PACKET, PRINTED, DATA = ((1 << 43) + n * GAP for n in range(4))
 ARRAYS, END = 1 << 44, 1 << 47
@@ -48,11 +48,17 @@ def with_windows(buffers: Sequence[Buffer]) -> list[Buffer]:
     same: dict[tuple[object, ...], int] = {}
     placed = []
     for b, start in zip(buffers, starts[:-1], strict=True):
-        window = start + ((b.within if b.within >= 0 else b.address) & KEPT_BITS) if b.address else 0
+        window = start + _low_bits(b) if b.address else 0
         if b.nbytes:
             window = same.setdefault((b.address, b.nbytes, b.writable, b.view), window)
         placed.append(replace(b, window=window))
     return placed
+
+
+def _low_bits(buffer: Buffer) -> int:
+    """Where a buffer begins beyond a multiple of 256."""
+    by_hand = buffer.within % HAND_ALIGNED and not buffer.address % HAND_ALIGNED
+    return (buffer.address if buffer.within < 0 or by_hand else buffer.within) & KEPT_BITS
 
 
 def _windows(buffers: Sequence[Buffer], gap: int) -> list[int]:
