@@ -49,6 +49,8 @@ class Finding:
     hint: str = ""
     others: tuple[int, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    same: tuple[Any, ...] = ()
+    """Findings for which this is equal, and not empty, are one, of which the first is kept."""
 
     def __str__(self) -> str:
         parts = [str(self.where)] if self.where else []
@@ -159,7 +161,11 @@ class Findings:
     @cached_property
     def listed(self) -> tuple[Finding, ...]:
         """The findings in words."""
-        return tuple(self.kinds[entry.kind](entry, self.scene) for entry in self.entries)
+        found: dict[Any, Finding] = {}
+        for number, entry in enumerate(self.entries):
+            finding = self.kinds[entry.kind](entry, self.scene)
+            found.setdefault(finding.same or number, finding)
+        return tuple(found.values())
 
     def error(self) -> CheckError | None:
         """The error of a launch that has findings."""
