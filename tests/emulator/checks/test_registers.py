@@ -1,4 +1,4 @@
-"""The check of undefined registers and LDS: each way a value is looked at, what is said of it, and what is no finding."""
+"""The check of undefined registers and LDS: each way a value is looked at, what is said, and what is no finding."""
 
 from __future__ import annotations
 
