@@ -52,6 +52,8 @@ class Races:
             found.append(Piece("wave barrier", _emit_wave_barrier, (), (RESTART,)))
         if site.effects.kind == "barrier":
             found.append(Piece("barrier", _emit_barrier, (), (RESTART,)))
+        if site.effects.kind == "end":
+            found.append(Piece("end", _emit_end))
         if site.instruction.index == entry(site.kernel):
             found.append(Piece("begin", _emit_begin, (), (RESTART,)))
         if use := lds_use(site):
@@ -121,13 +123,24 @@ def _emit_barrier(frame: Frame) -> None:
     b.set_field(frame.group, GroupShadow, "last", now)
     parity = barriers & 1
     b.store(now, b.at(b.at(frame.group, GroupShadow.floors.offset), parity.shl(3)), 8)
+    _leave_done(frame, [parity.shl(2)])
+
+
+def _emit_end(frame: Frame) -> None:
+    """A wave ends: for all barriers to come it has waited for no more."""
+    _leave_done(frame, [0, 4])
+
+
+def _leave_done(frame: Frame, places: list[Value | int]) -> None:
+    """Keeps what the wave has waited for, at places for the last two barriers."""
+    b = frame.b
     wave = group_wave(b, frame.group, b.field("%w", Worker, "wave"))
-    done = b.field(frame.shadow, WaveShadow, "lgkm_done")
-    for member, value in ((GroupWave.vm_done, b.field(frame.shadow, WaveShadow, "vm_done")),
-                          (GroupWave.lgkm_done, done)):
-        b.store(value, b.at(b.at(wave, member.offset), parity.shl(2)))
-    with b.when(b.field(wave, GroupWave, "written").cmp("ugt", done)):
-        b.set_field(frame.group, GroupShadow, "unwaited", now)
+    vm, lgkm = (b.field(frame.shadow, WaveShadow, f"{name}_done") for name in ("vm", "lgkm"))
+    for place in places:
+        b.store(vm, b.at(b.at(wave, GroupWave.vm_done.offset), place))
+        b.store(lgkm, b.at(b.at(wave, GroupWave.lgkm_done.offset), place))
+    with b.when(b.field(wave, GroupWave, "written").cmp("ugt", lgkm)):
+        b.set_field(frame.group, GroupShadow, "unwaited", b.field(frame.group, GroupShadow, "last"))
 
 
 def _emit_wave_barrier(frame: Frame) -> None:
