@@ -72,7 +72,7 @@ def _writes(instruction: Instruction) -> bool:
 
 
 def _access(address: int, size: int, instruction: Instruction) -> str:
-    return f"a {'write' if _writes(instruction) else 'read'} of {size} bytes at address {address:#x}"
+    return f"a {'write' if _writes(instruction) else 'read'} of {size} byte{'s' * (size != 1)} at address {address:#x}"
 
 
 def _null_hint(kernel: IsaKernel) -> str:
