@@ -168,8 +168,6 @@ def within_allocation(value: Any, address: int) -> int:
         start = int(value.untyped_storage().data_ptr())
     elif hasattr(value, "within"):  # a copy, which knows it of its original
         return int(value.within)
-    elif not hasattr(value, "base"):
-        return -1
     else:
         while hasattr(base := getattr(value, "base", None), "__array_interface__"):
             value = base
