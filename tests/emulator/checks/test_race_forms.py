@@ -44,7 +44,8 @@ CASES = [
     ("transposing", ("gfx950",), "v_lshlrev_b32 v1, 3, v0\nds_write_b64 v1, v[6:7]\n{}\nv_xor_b32 v2, 8, v1\n"
      "ds_read_b64_tr_b16 v[8:9], v2", "RAW"),
 ]
-PARAMETERS = [pytest.param(chip, body, race, id=f"{name} {chip}") for name, chips, body, race in CASES for chip in chips]
+PARAMETERS = [pytest.param(chip, body, race, id=f"{name} {chip}")
+              for name, chips, body, race in CASES for chip in chips]
 
 
 @pytest.mark.parametrize("chip, body, race", PARAMETERS)
