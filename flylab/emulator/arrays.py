@@ -50,18 +50,28 @@ class View:
         return sorted(apart, key=lambda n: -abs(self.strides[n]))
 
     @cached_property
+    def solid(self) -> tuple[int, list[int]]:
+        """The bytes that lie together, of one element or of several, and the modes along which they are apart."""
+        run, modes = self.itemsize, list(self.modes)
+        while modes and abs(self.strides[modes[-1]]) == run:
+            run *= self.shape[modes.pop()]
+        return run, modes
+
+    @cached_property
     def unit(self) -> int:
-        """The largest power of two such that each element begins and ends at a multiple of it."""
-        common = math.gcd(self.itemsize, *(self.strides[n] for n in self.modes))
+        """The largest power of two such that elements and holes begin and end at multiples of it."""
+        run, modes = self.solid
+        common = math.gcd(run, *(self.strides[n] for n in modes))
         return common & -common
 
     @cached_property
     def period(self) -> int:
         """Bytes after which elements and holes repeat: the largest stride, where nothing reaches over it."""
-        if not self.modes:
-            return self.itemsize
-        outer, *inner = self.modes
-        reach = sum((self.shape[n] - 1) * abs(self.strides[n]) for n in inner) + self.itemsize
+        run, modes = self.solid
+        if not modes:
+            return run
+        outer, *inner = modes
+        reach = sum((self.shape[n] - 1) * abs(self.strides[n]) for n in inner) + run
         stride = abs(self.strides[outer])
         return stride if reach <= stride else (self.shape[outer] - 1) * stride + reach
 
@@ -74,16 +84,18 @@ class View:
         """
         import numpy
 
-        units = self.period // self.unit
-        held = numpy.zeros(units, numpy.uint8)
-        repeats = self.modes and abs(self.strides[self.modes[0]]) == self.period
-        modes = self.modes[1:] if repeats else self.modes
+        run, modes = self.solid
+        if not modes:
+            return b""
+        held = numpy.zeros(self.period // self.unit, numpy.uint8)
+        if abs(self.strides[modes[0]]) == self.period:
+            modes = modes[1:]
         steps = [abs(self.strides[n]) // self.unit for n in modes] + [1]
-        extents = [self.shape[n] for n in modes] + [self.itemsize // self.unit]
+        extents = [self.shape[n] for n in modes] + [run // self.unit]
         numpy.lib.stride_tricks.as_strided(held, extents, steps)[...] = 1
         if held.all():
             return b""
-        return numpy.resize(held, units + MOST_BYTES // self.unit).tobytes()
+        return numpy.resize(held, len(held) + MOST_BYTES // self.unit + 1).tobytes()
 
     def holds(self, at: int) -> bool:
         """Whether the byte `at` of what the array spans, from its lowest on, is that of an element."""

@@ -150,6 +150,8 @@ class Program:
         Without metadata they lie one after the other, and each must have a size of its own. A pointer to LDS takes a
         number of bytes; one alone may be left out, and has those of `shared`.
         `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
+        A kernel sees each array at an address of the device, far from the others (`windows.py`): a pointer that it
+        writes out is such an address, and none of the host's.
         `check` is what is checked on the way: "auto" (all for small launches), "all", None, or names of checks;
         `counters` and `log` ask for `report.counters` and `report.log`.
         Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.

@@ -136,6 +136,7 @@ def test_any_access_of_any_view(view: np.ndarray, name: str, chip: str, data: st
 @settings(max_examples=300, deadline=None)
 @given(views(), st.integers(-40, 40))
 @example(np.zeros((1, 1), "u4"), 4)
+@example(np.zeros((3, 4, 40), "u4")[:2, :3], 4)
 def test_marks_and_indices(view: np.ndarray, beyond: int) -> None:
     """What is marked is what elements have; an index leads to its byte, and is within the shape for those alone."""
     held = bytes_of(view)
@@ -150,6 +151,12 @@ def test_marks_and_indices(view: np.ndarray, beyond: int) -> None:
         fits = all(0 <= n < extent for n, extent in zip(index, view.shape, strict=True))
         inside = fits and 0 <= rest < view.itemsize
         assert inside <= (at + low in held)
+
+
+def test_large_views_take_little() -> None:
+    """Rows of 1 GiB, 2 GiB apart, and the same without a gap: no byte for each element."""
+    assert len(View((8, 1 << 28), (1 << 31, 4), 4).marks) < 10
+    assert View((8, 1 << 28), (1 << 30, 4), 4).marks == View((1 << 28, 8), (4, 1 << 30), 4).marks == b""
 
 
 @pytest.mark.parametrize("chip", CHIPS)

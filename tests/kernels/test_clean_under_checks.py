@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from flylab.kernels.sparse.rows import compressed
 from flylab.kernels.sparse.spmv import spmv
 
 import flylab
+from flylab.errors import CheckError
 
 FP8 = {"gfx942": ml_dtypes.float8_e4m3fnuz, "gfx950": ml_dtypes.float8_e4m3fn}
 
@@ -60,3 +63,12 @@ LAUNCHES = {
 def test_nothing_is_found(name, chip):
     with flylab.use(chip), flylab.watch(check="all"):
         LAUNCHES[name](chip)                                    # a finding is a CheckError
+
+
+@pytest.mark.parametrize("kernel, name", [(sgemm_tiled, "sgemm ping_pong"), (tree, "tree halving"),
+                                          (mfma_lds, "mfma double"), (spmm, "spmm staged")])
+def test_without_its_barriers_a_kernel_has_races(kernel, name, monkeypatch):
+    monkeypatch.setattr(kernel, "gpu", SimpleNamespace(barrier=lambda: None, thread_id=kernel.gpu.thread_id,
+                                                       block_id=kernel.gpu.block_id))
+    with flylab.use("gfx942"), flylab.watch(check="all"), pytest.raises(CheckError, match="race"):
+        LAUNCHES[name]("gfx942")

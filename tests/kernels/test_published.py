@@ -29,8 +29,8 @@ def test_what_is_left_out_is_known():
 def test_the_published_launch_is_compiled_and_begun(row):
     for kernel in row.compiled.isa.kernels.values():
         assert (kernel.spills, kernel.scratch_bytes) == (0, 0)
-    for report, launch in zip(row.run(3), row.launches, strict=True):
-        assert report.workgroups >= min(3, row.grid) and report.workgroups % launch.extents[0] in (0, 3)
+    for report, launch in zip(row.run(2), row.launches, strict=True):
+        assert report.workgroups >= min(2, row.grid) and report.workgroups % launch.extents[0] in (0, 2)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if (row.op, row.shape, row.variant) in figures()], ids=name)

@@ -1,11 +1,11 @@
 """The access of one lane to LDS, dword by dword or byte by byte: races, writes that were not waited for, new cells.
 
 Two accesses race where they are concurrent, by different threads, one of them a write, and not both atomic. A load to
-LDS is done by its wave as a whole, so it races with nothing of its own wave. Lanes of one instruction that write a byte
-race where they write different values.
+LDS is done by its wave as a whole, so it races with nothing of its own wave. Threads that write a byte by one
+instruction race where they write different values: that all write one value is a habit, and does no harm.
 
 Of what one thread does to a byte between two barriers, the last write and the last read are kept. That hides no race,
-but for a lane that writes what another lane of its instruction writes: a race with an earlier write of that lane.
+but for a thread that writes what another one wrote by the same instruction: a race with an earlier write of that one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from flylab.emulator.checks.lds_cells import (
     ATTENTION,
     DIRECT,
     HIGH,
+    INDEX_AT,
+    INDEX_BITS,
     IS_ATOMIC,
     IS_DIRECT,
     LANE,
@@ -31,8 +33,9 @@ from flylab.emulator.checks.lds_cells import (
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.probes.probe import find
 from flylab.emulator.probes.shadow import GroupShadow, GroupWave, WaveShadow, group_wave
-from flylab.emulator.state import ROW_BYTES
+from flylab.emulator.state import ROW_BYTES, Worker
 
+INDICES = (1 << INDEX_BITS) - 1
 # Kinds of finding: a read, a write or an atomic after a write; a write after a read; a write not waited for.
 READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE, LATE_LOAD, LATE_WRITE = 501, 502, 503, 504, 505
 
@@ -120,7 +123,7 @@ class _Lane:
         """A finding about this access and the one of a cell."""
         b = self.b
         kind = kind if isinstance(kind, Value) else b.const(kind, "i64")
-        index = cell.shr(14) & (1 << 20) - 1
+        index = cell.shr(INDEX_AT) & INDICES
         find(b, "%w", self.place.index, kind, self.lane_number, index, cell, self.byte, self.flags)
 
     def check_wait(self, cell: Value, stamp: Value) -> None:
@@ -148,11 +151,12 @@ class _Lane:
         excused = self.atomic & self.has(cell, ATOMIC) | own & (self.direct | self.has(cell, DIRECT))
         kind = self.writes.select(b.const(WRITE_AFTER_WRITE, "i64"), READ_AFTER_WRITE)
         with b.when(other & recent & ~excused):
-            together = self.writes & ~self.atomic & own & ((cell ^ self.mine).shr(14) & (1 << 20) - 1).cmp("eq", 0)
-            together = together & ((stamp ^ self.stamp) & 0xFFFFFFFF).cmp("eq", 0)
+            alike = self.writes & ~self.atomic & ((cell ^ self.mine).shr(INDEX_AT) & INDICES).cmp("eq", 0)
             b.store(b.const(1, "i1"), self.flag_slot, 1)
-            with b.when(together):
+            with b.when(alike & own & ((stamp ^ self.stamp) & 0xFFFFFFFF).cmp("eq", 0)):
                 b.store(self.values_differ(cell & 63), self.flag_slot, 1)
+            with b.when(alike & ~own):
+                b.store(self.changes_memory(), self.flag_slot, 1)
             with b.when(b.load(self.flag_slot, "i1", align=1)):
                 self.report(kind, cell)
         with b.when(~other & recent & self.has(cell, SHARED) & ~self.atomic):
@@ -160,17 +164,26 @@ class _Lane:
             with b.when(kept[0] | kept[1]):
                 self.report(kind, kept[0].select(*readers))
 
+    def changes_memory(self) -> Value:
+        """True where this lane writes another value than what lies there."""
+        b = self.b
+        there = b.load(b.at(b.field("%w", Worker, "lds").name, self.byte), "i32", align=1)
+        return self.differ(there, self.value(self.lane_number, b.load(self.at_slot, "i32"), "%data"))
+
+    def differ(self, one: Value, other: Value) -> Value:
+        """True where the bytes of this access differ."""
+        return ((one ^ other) & self.together.select(self.b.const(-1, "i32"), 0xFF)).cmp("ne", 0)
+
     def values_differ(self, lane: Value) -> Value:
         """True where another lane of this instruction writes another value to the same place."""
         b, found = self.b, self.b.const(0, "i1")
         own = self.value(self.lane_number, b.load(self.at_slot, "i32"), "%data")
-        bits = self.together.select(b.const(-1, "i32"), 0xFF)
         for offset, data in (("%offset", "%data"), ("%offset2", "%data2")):
             start = b.load(b.at("%row", lane.shl(2)), "i32") + Value(b, offset, "i32")
             position = self.byte.to("i32") - start
             inside = position.cmp("ult", self.size)
             value = self.value(lane, inside.select(position, 0), data)
-            found = found | inside & ((value ^ own) & bits).cmp("ne", 0)
+            found = found | inside & self.differ(value, own)
         return found
 
     def value(self, lane: Value, position: Value, data: str) -> Value:

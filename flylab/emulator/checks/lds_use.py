@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flylab.codegen.assembly.effects import Span
 from flylab.codegen.assembly.encoding import base_name
-from flylab.emulator.decoding.registers import Registers
+from flylab.emulator.checks.definedness.places import row_of
 from flylab.emulator.instructions.lds import two_offsets
 from flylab.emulator.instructions.memory import BUFFER_FLAGS, modifiers
 from flylab.emulator.probes.probe import Site
@@ -35,11 +34,6 @@ class LdsUse:
     direct: bool = False
     high: bool = False
     m0_bits: int = WHOLE_M0
-
-
-def row_of(span: Span, registers: Registers) -> int:
-    """The row of a span's first vector register."""
-    return span.first + (registers.accumulators if span.file == "a" else 0)
 
 
 def lds_use(site: Site) -> LdsUse | None:

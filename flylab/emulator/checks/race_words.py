@@ -80,9 +80,10 @@ def _late(counter: str, entry: Entry, scene: Scene) -> Finding:
     own = other // WAVE_SIZE == entry.wave
     does = "writes" if flags & WRITES and not flags & IS_ATOMIC else "reads"
     what = "the load to LDS" if counter == "vmcnt" else "the write"
-    whose = "that its wave has not waited for" if own else \
+    whose = "which its wave has not waited for" if own else \
         f"of thread {scene.thread_number(other)}, whose wave had not waited for it when it came to the barrier"
-    message = f"thread {scene.thread(entry)} {does} byte {byte} of LDS before {what} is done {whose}: {scene.at(index)}"
+    message = (f"thread {scene.thread(entry)} {does} byte {byte} of LDS, which may not be there yet from {what} "
+               f"{whose}: {scene.at(index)}")
     call = f"rocdl.s_waitcnt({counter}=n)" if scene.line(index) else f"s_waitcnt {counter}(n)"
     hint = f"put {call} before {'it' if own else 'the barrier'}, n at most the operations issued since"
     return scene.finding(entry, MISSING_WAIT, message, hint, (index,), counter=counter, byte=byte,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from flylab.codegen.assembly.effects import effects
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.checks import lds_cells, lds_lane, race_words
 from flylab.emulator.checks.lds_cells import LANE_NAME, LANES_NAME, QUICK_SIZES, TIME_BITS, quick_name
@@ -17,6 +18,7 @@ from flylab.emulator.checks.lds_use import BY_LANE, BY_ROW, GENERIC, ONE, LdsUse
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.execution.initial import entry
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Frame, Piece, Site
 from flylab.emulator.probes.shadow import CELL_BYTES, CELLS_AT, GroupShadow, GroupWave, Template, WaveShadow, group_wave
@@ -37,6 +39,7 @@ class Races:
     kinds: Mapping[int, Callable[[Entry, Scene], Finding]] = race_words.KINDS
 
     def __init__(self) -> None:
+        self._known: tuple[IsaKernel, bool] | None = None
         self.helpers = {**lds_cells.HELPERS, LANE_NAME: lds_lane.lane_text, RESTART: _restart_text}
 
     def prepare(self, template: Template, kernel: IsaKernel, registers: Registers) -> None:
@@ -47,16 +50,27 @@ class Races:
 
     def pieces(self, site: Site) -> Sequence[Piece]:
         """What a probe has to do for a barrier, and for a use of LDS."""
+        if not self._uses_lds(site.kernel):
+            return ()
         found = []
         if site.instruction.barriers:
             found.append(Piece("wave barrier", _emit_wave_barrier, (), (RESTART,)))
         if site.effects.kind == "barrier":
             found.append(Piece("barrier", _emit_barrier, (), (RESTART,)))
+        if site.effects.kind == "end":
+            found.append(Piece("end", _emit_end))
         if site.instruction.index == entry(site.kernel):
             found.append(Piece("begin", _emit_begin, (), (RESTART,)))
         if use := lds_use(site):
             found.append(_use_piece(use))
         return found
+
+    def _uses_lds(self, kernel: IsaKernel) -> bool:
+        """Whether a kernel may touch LDS."""
+        if self._known is None or self._known[0] is not kernel:
+            every = (effects(i, kernel.target) for i in kernel.instructions if i.mnemonic != END_OF_FUNCTION)
+            self._known = kernel, any(e.space in ("lds", "flat") or e.to_lds for e in every)
+        return self._known[1]
 
 
 def _use_piece(use: LdsUse) -> Piece:
@@ -121,13 +135,24 @@ def _emit_barrier(frame: Frame) -> None:
     b.set_field(frame.group, GroupShadow, "last", now)
     parity = barriers & 1
     b.store(now, b.at(b.at(frame.group, GroupShadow.floors.offset), parity.shl(3)), 8)
+    _leave_done(frame, [parity.shl(2)])
+
+
+def _emit_end(frame: Frame) -> None:
+    """A wave ends: for all barriers to come it has waited for no more."""
+    _leave_done(frame, [0, 4])
+
+
+def _leave_done(frame: Frame, places: list[Value | int]) -> None:
+    """Keeps what the wave has waited for, at places for the last two barriers."""
+    b = frame.b
     wave = group_wave(b, frame.group, b.field("%w", Worker, "wave"))
-    done = b.field(frame.shadow, WaveShadow, "lgkm_done")
-    for member, value in ((GroupWave.vm_done, b.field(frame.shadow, WaveShadow, "vm_done")),
-                          (GroupWave.lgkm_done, done)):
-        b.store(value, b.at(b.at(wave, member.offset), parity.shl(2)))
-    with b.when(b.field(wave, GroupWave, "written").cmp("ugt", done)):
-        b.set_field(frame.group, GroupShadow, "unwaited", now)
+    vm, lgkm = (b.field(frame.shadow, WaveShadow, f"{name}_done") for name in ("vm", "lgkm"))
+    for place in places:
+        b.store(vm, b.at(b.at(wave, GroupWave.vm_done.offset), place))
+        b.store(lgkm, b.at(b.at(wave, GroupWave.lgkm_done.offset), place))
+    with b.when(b.field(wave, GroupWave, "written").cmp("ugt", lgkm)):
+        b.set_field(frame.group, GroupShadow, "unwaited", b.field(frame.group, GroupShadow, "last"))
 
 
 def _emit_wave_barrier(frame: Frame) -> None:

@@ -157,17 +157,12 @@ class Probes:
 
     def shadow(self, kernel: IsaKernel, registers: Registers) -> bytes:
         """What the shadow of each wave begins as; nothing where nobody finds anything, as counters do not."""
-        if not self.kinds:
+        if not any(instrument.kinds for instrument in self.instruments):
             return b""
         template = Template(registers.rows)
         for instrument in self.instruments:
             instrument.prepare(template, kernel, registers)
         return bytes(template.data)
-
-    @property
-    def kinds(self) -> dict[int, Callable[[Entry, Scene], Finding]]:
-        """What turns each kind of entry into a finding."""
-        return {kind: words for instrument in self.instruments for kind, words in instrument.kinds.items()}
 
 
 @dataclass

@@ -133,17 +133,14 @@ class Access:
         """Whether two accesses of one byte in one epoch race."""
         if self.thread == other.thread or self.kind == other.kind == READ or self.kind == other.kind == ATOMIC:
             return False
-        if self.thread // 64 == other.thread // 64:
-            if self.part != other.part:
-                return False
-            if self.op == other.op and self.kind == WRITE:
-                return self.value != other.value
-        return True
+        if self.thread // 64 == other.thread // 64 and self.part != other.part:
+            return False
+        return not self.is_alike(other)
 
     def is_alike(self, other: Access) -> bool:
-        """Whether two lanes of one instruction write one value to a byte."""
+        """Whether two threads write one value to a byte by one instruction."""
         return (self.kind == other.kind == WRITE and self.op == other.op and self.thread != other.thread
-                and self.thread // 64 == other.thread // 64 and self.value == other.value)
+                and self.value == other.value)
 
 
 @dataclass
