@@ -10,7 +10,7 @@ from operator import index
 from typing import Any
 
 from flylab.codegen.isa import IsaKernel, KernelArg
-from flylab.emulator.arrays import Buffer, View, extent
+from flylab.emulator.arrays import Buffer, View, extent, within_allocation
 from flylab.emulator.windows import with_windows
 from flylab.errors import ArgumentError
 
@@ -43,7 +43,8 @@ def buffer_of(name: str, value: Any) -> Buffer:
                             hint="pass a numpy array or a CPU tensor, or None for a null pointer")
     address, shape, strides, itemsize, writable, format_ = described
     low, size = extent(address, shape, strides, itemsize)
-    return Buffer(name, low, size, writable, view=View(shape, strides, itemsize, address - low, format_))
+    return Buffer(name, low, size, writable, view=View(shape, strides, itemsize, address - low, format_),
+                  within=within_allocation(value, low))
 
 
 def _is_numpy_scalar(value: Any) -> bool:

@@ -50,18 +50,28 @@ class View:
         return sorted(apart, key=lambda n: -abs(self.strides[n]))
 
     @cached_property
+    def solid(self) -> tuple[int, list[int]]:
+        """The bytes that lie together, of one element or of several, and the modes along which they are apart."""
+        run, modes = self.itemsize, list(self.modes)
+        while modes and abs(self.strides[modes[-1]]) == run:
+            run *= self.shape[modes.pop()]
+        return run, modes
+
+    @cached_property
     def unit(self) -> int:
-        """The largest power of two such that each element begins and ends at a multiple of it."""
-        common = math.gcd(self.itemsize, *(self.strides[n] for n in self.modes))
+        """The largest power of two such that elements and holes begin and end at multiples of it."""
+        run, modes = self.solid
+        common = math.gcd(run, *(self.strides[n] for n in modes))
         return common & -common
 
     @cached_property
     def period(self) -> int:
         """Bytes after which elements and holes repeat: the largest stride, where nothing reaches over it."""
-        if not self.modes:
-            return self.itemsize
-        outer, *inner = self.modes
-        reach = sum((self.shape[n] - 1) * abs(self.strides[n]) for n in inner) + self.itemsize
+        run, modes = self.solid
+        if not modes:
+            return run
+        outer, *inner = modes
+        reach = sum((self.shape[n] - 1) * abs(self.strides[n]) for n in inner) + run
         stride = abs(self.strides[outer])
         return stride if reach <= stride else (self.shape[outer] - 1) * stride + reach
 
@@ -74,16 +84,18 @@ class View:
         """
         import numpy
 
-        units = self.period // self.unit
-        held = numpy.zeros(units, numpy.uint8)
-        repeats = self.modes and abs(self.strides[self.modes[0]]) == self.period
-        modes = self.modes[1:] if repeats else self.modes
+        run, modes = self.solid
+        if not modes:
+            return b""
+        held = numpy.zeros(self.period // self.unit, numpy.uint8)
+        if abs(self.strides[modes[0]]) == self.period:
+            modes = modes[1:]
         steps = [abs(self.strides[n]) // self.unit for n in modes] + [1]
-        extents = [self.shape[n] for n in modes] + [self.itemsize // self.unit]
+        extents = [self.shape[n] for n in modes] + [run // self.unit]
         numpy.lib.stride_tricks.as_strided(held, extents, steps)[...] = 1
         if held.all():
             return b""
-        return numpy.resize(held, units + MOST_BYTES // self.unit).tobytes()
+        return numpy.resize(held, len(held) + MOST_BYTES // self.unit + 1).tobytes()
 
     def holds(self, at: int) -> bool:
         """Whether the byte `at` of what the array spans, from its lowest on, is that of an element."""
@@ -111,7 +123,8 @@ class Buffer:
     """Memory that a kernel may touch: `nbytes` from `address`, for writing too where `writable`.
 
     `window` is the address at which the kernel sees it, 0 where that is `address`. Of an array, `view` says where its
-    elements are; of a copy of one, `copy_of` is where that one has them.
+    elements are, and `within` how many bytes after the beginning of its allocation it begins, -1 where nobody knows.
+    Of a copy of an array, `copy_of` is where the host has that one.
     """
 
     name: str
@@ -120,6 +133,7 @@ class Buffer:
     writable: bool = True
     window: int = 0
     view: View | None = None
+    within: int = -1
     copy_of: int = 0
 
     def __post_init__(self) -> None:
@@ -142,6 +156,23 @@ class Buffer:
     def pointer(self) -> int:
         """The address of the first element, as the kernel sees it."""
         return self.start + (self.view.origin if self.view else 0)
+
+
+def within_allocation(value: Any, address: int) -> int:
+    """How many bytes after the beginning of its allocation an address of an array lies; -1 where that is not known.
+
+    >>> import numpy
+    >>> whole = numpy.zeros((4, 8), "float32")
+    >>> within_allocation(whole, whole.ctypes.data), within_allocation(whole[1:, 2:], whole[1:, 2:].ctypes.data)
+    (0, 40)
+    """
+    if hasattr(value, "untyped_storage"):
+        start = int(value.untyped_storage().data_ptr())
+    else:
+        while hasattr(base := getattr(value, "base", None), "__array_interface__"):
+            value = base
+        start = int(value.__array_interface__["data"][0])
+    return address - start if start <= address else -1
 
 
 def extent(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:

@@ -42,6 +42,11 @@ class Tensor:
     def coordinates(self, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The coordinates (bytes, rank) of the elements that bytes belong to, and which of the bytes belong to any.
 
+        >>> matrix = Tensor("A", 4096, (2, 3), (16, 4), 4)
+        >>> coordinates, inside = matrix.coordinates(np.array([4096, 4096 + 27, 4096 + 12]))
+        >>> coordinates.tolist(), inside.tolist()
+        ([[0, 0], [1, 2], [0, 2]], [True, True, False])
+
         Raises `DeviceError` for a view whose elements overlap without being the same, which have no one coordinate.
         """
         rest = addresses.astype(np.int64) - self.address

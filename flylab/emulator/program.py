@@ -18,6 +18,7 @@ from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
 from flylab.emulator.execution import core
 from flylab.emulator.execution.run import Geometry, Report, Run, finished
+from flylab.emulator.execution.search import check_text
 from flylab.emulator.handlers import jit
 from flylab.emulator.instructions.control import past_end
 from flylab.emulator.linking import END_OF_FUNCTION, Image
@@ -155,6 +156,8 @@ class Program:
         Without metadata they lie one after the other, and each must have a size of its own. A pointer to LDS takes a
         number of bytes; one alone may be left out, and has those of `shared`.
         `grid` is in workgroups and `block` in threads, each a number or up to three; `shared` is dynamic LDS in bytes.
+        A kernel sees each array at an address of the device, far from the others (`windows.py`): a pointer that it
+        writes out is such an address, and none of the host's.
         `check` is what is checked on the way: "auto" (all for small launches), "all", None, or names of checks;
         `counters` and `log` ask for `report.counters` and `report.log`.
         Raises `ArgumentError` for arguments that do not fit, `DeviceError` and its kin for what goes wrong on the way.
@@ -219,5 +222,5 @@ class Program:
 @cache
 def core_addresses() -> dict[str, int]:
     """The native core: the worker's loop, the next workgroup, and the search of buffers."""
-    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": core.check_text,
+    return jit.addresses({"core run": core.run_text, "core take": core.take_text, "core check": check_text,
                           "core find": find_text})

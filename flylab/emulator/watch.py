@@ -18,6 +18,8 @@ CHECKS: dict[str, str] = {
     "bounds": "",
     "registers": "checks.registers",
     "waits": "checks.waits",
+    "races": "checks.races",
+    "barriers": "checks.barriers",
 }
 """Check -> the module of `flylab.emulator` with its `INSTRUMENT`, in the order of their pieces in a probe; "" where the
 device checks without probes."""
@@ -43,16 +45,18 @@ class Watch:
     def instruments(self) -> tuple[Instrument, ...]:
         """The instruments that put probes in front of instructions."""
         modules = [CHECKS[name] for name in CHECKS if CHECKS[name] and name in self.checks]
-        return tuple(map(instrument, modules + [COUNTERS] * self.counters + [LOG] * bool(self.log)))
+        modules += [COUNTERS] * self.counters + [LOG] * bool(self.log)
+        return tuple(instrument(module, self.strict) for module in modules)
 
 
 UNWATCHED = Watch()
 
 
 @cache
-def instrument(module: str) -> Instrument:
-    """The instrument of a module."""
-    found: Instrument = import_module(f"flylab.emulator.{module}").INSTRUMENT
+def instrument(module: str, strict: bool = False) -> Instrument:
+    """The instrument of a module, or its `STRICT` one where it has one."""
+    made = import_module(f"flylab.emulator.{module}")
+    found: Instrument = getattr(made, "STRICT", made.INSTRUMENT) if strict else made.INSTRUMENT
     return found
 
 

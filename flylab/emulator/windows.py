@@ -1,9 +1,10 @@
 """The addresses at which a kernel sees memory: a window for each array, far from those of all others.
 
 So an access that leaves its array meets none of another one. Where a window lies depends on the number of the array
-alone, and not on where the host has it, so that all runs of a launch are the same; of the host's address it keeps the
-low bits, and with them what a kernel knows of its alignment. A kernel that reads a pointer of the host's, out of an
-array or as an integer, reaches the memory of its arguments at that address too.
+alone, and not on where the host has it, so that all runs of a launch are the same. An allocation begins at a multiple
+of 256, as those of devices do, and an array as many bytes after one as it begins in its allocation. But no array is
+less aligned than on the host; and where nobody knows its allocation, its low bits are the host's. A kernel that gets a
+pointer of the host's, out of an array or as an integer, reaches the memory of its arguments at that address too.
 
     from 0x80000000000    what a launch adds: arguments, dispatch packet, what is printed, data of the program
     from 0x100000000000   the arrays, one each 64 GiB
@@ -20,7 +21,8 @@ from flylab.errors import ArgumentError
 GAP = 1 << 36
 # Where arrays are too many or too large for that, windows lie closer together, down to this.
 LEAST_GAP = 1 << 32
-KEPT_BITS = 0xFF
+# Bytes at multiples of which an allocation begins: on a device, and on the host at least.
+ALLOCATED, HOST_ALLOCATED = 256, 16
 
 KERNEL_ARGUMENTS, DISPATCH_PACKET, PRINTED, DATA = ((1 << 43) + n * GAP for n in range(4))
 ARRAYS, END = 1 << 44, 1 << 47
@@ -46,11 +48,23 @@ def with_windows(buffers: Sequence[Buffer]) -> list[Buffer]:
     same: dict[tuple[object, ...], int] = {}
     placed = []
     for b, start in zip(buffers, starts[:-1], strict=True):
-        window = start + (b.address & KEPT_BITS) if b.address else 0
+        window = start + _low_bits(b) if b.address else 0
         if b.nbytes:
             window = same.setdefault((b.address, b.nbytes, b.writable, b.view), window)
-        placed.append(Buffer(b.name, b.address, b.nbytes, b.writable, window, b.view))
+        placed.append(Buffer(b.name, b.address, b.nbytes, b.writable, window, b.view, b.within))
     return placed
+
+
+def _low_bits(buffer: Buffer) -> int:
+    """An address modulo `ALLOCATED`: as far as the array is into its allocation, and no less aligned than on the host.
+
+    So what somebody has aligned on the host is aligned; and the host's atomics work, which go by the host's address.
+    """
+    host = buffer.address % ALLOCATED
+    if buffer.within < 0:
+        return host
+    low = buffer.within % ALLOCATED // HOST_ALLOCATED * HOST_ALLOCATED + host % HOST_ALLOCATED
+    return low - low % (host & -host or ALLOCATED)
 
 
 def _windows(buffers: Sequence[Buffer], gap: int) -> list[int]:

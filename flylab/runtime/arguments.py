@@ -12,6 +12,7 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, STRUCT, TENSOR, Parameter
 from flylab.dialect.types import MemRef
 from flylab.dtypes import BOOL, DType, of_numpy
+from flylab.emulator.arrays import within_allocation
 from flylab.errors import ArgumentError, FlylabError
 from flylab.expr.bits import to_bits
 from flylab.expr.folding import normalise
@@ -26,7 +27,8 @@ from flylab.layout import Layout
 class Memory:
     """The memory behind a tensor argument: its first element's address, the bytes it spans, and whether it is writable.
 
-    The span starts at `start`, which is below `address` where a stride is negative; strides are in elements.
+    The span starts at `start`, which is below `address` where a stride is negative, and `within` bytes after the
+    beginning of its allocation (-1: not known); strides are in elements.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Memory:
     dtype: DType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    within: int
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,10 @@ def _tensor(name: str, value: Any) -> Bound:
         raise ArgumentError(f"'{name}' has shape {shape}: no elements", hint="launch only where there is data")
     layout = Layout(shape[0], strides[0]) if len(shape) == 1 else Layout(shape, strides) if shape else Layout(1, 0)
     spec = MemRef(array.dtype, "global", layout)
-    return Bound(HostArgument(name, TENSOR, spec), array.address, _memory(name, array), value)
+    return Bound(HostArgument(name, TENSOR, spec), array.address, _memory(name, array, value), value)
 
 
-def _memory(name: str, array: _Array) -> Memory:
+def _memory(name: str, array: _Array, value: Any) -> Memory:
     """The memory that a tensor spans. Raises `ArgumentError` where it is none that a kernel could touch."""
     size = array.dtype.bits // 8
     reach = [(extent - 1) * stride * size for extent, stride in zip(array.shape, array.strides, strict=True)]
@@ -135,7 +138,8 @@ def _memory(name: str, array: _Array) -> Memory:
             f"'{name}' starts at the address {array.address:#x}, no multiple of its {size}-byte elements",
             hint=f"pass a copy, which is aligned: {name}.copy() of numpy, {name}.clone() of torch",
         )
-    return Memory(name, array.address, start, end - start, array.writable, array.dtype, array.shape, array.strides)
+    return Memory(name, array.address, start, end - start, array.writable, array.dtype, array.shape, array.strides,
+                  within_allocation(value, start))
 
 
 def _is_numpy(value: Any) -> bool:

@@ -47,4 +47,4 @@ def _buffer(memory: Memory) -> Buffer:
     size = memory.dtype.bits // 8
     strides = tuple(stride * size for stride in memory.strides)
     view = View(memory.shape, strides, size, memory.address - memory.start, memory.dtype.numpy_name)
-    return Buffer(memory.name, memory.start, memory.nbytes, memory.writable, view=view)
+    return Buffer(memory.name, memory.start, memory.nbytes, memory.writable, view=view, within=memory.within)

@@ -96,7 +96,9 @@ class Operand:
         if how.direct:
             exchanged = tid ^ tid // across % 8 * (PIECE * 8 // bits)
             self.source = loads.get_slice(exchanged).partition_S(tiles)
-            self.targets = [loads.get_slice(tid).partition_D(place.view(plain)) for place in places]
+            # Where the first lane of the wave writes says it for all: as a scalar, computed once for the wave.
+            first = fx.rocdl.readfirstlane(fx.Int32, tid // WAVE) * WAVE
+            self.targets = [loads.get_slice(first).partition_D(place.view(plain)) for place in places]
         else:
             self.source = loads.get_slice(tid).partition_S(tiles)
             self.targets = [loads.get_slice(tid).partition_D(view) for view in self.lds]

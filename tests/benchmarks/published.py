@@ -5,7 +5,7 @@ until a workgroup touches them; the launch is compiled as it is, and `Row.run(gr
 software device. So instructions, trip counts and addresses are those of the published launch, and what a model needs
 beside them is how often: `Row.grid` workgroups in all.
 
-The figures are those of tests/data/published_mi350x_ladder.csv (MI350X) and published_gemm.csv (MI300X and MI355X).
+The figures are those of tests/data/published_mi350x_ladder.csv (MI350X) and published_other.csv (MI300X and MI355X).
 `Row.bytes` counts each byte of the operands once; `Row.operations` what the published rate counts.
 
     python -m tests.benchmarks.published          lists the rows
@@ -107,11 +107,15 @@ def figures() -> dict[tuple[str, str, str], dict[str, str]]:
         return {(line["op"], line["shape"], line["variant"]): line for line in csv.DictReader(file)}
 
 
+CHIPS = {"MI300X": "gfx942", "MI355X": "gfx950"}
+
+
 @cache
-def rates() -> list[list[str]]:
-    """The rates of GEMMs as published: op, chip, shape, variant, TFLOP/s and the figure that it was in."""
-    with (DATA / "published_gemm.csv").open() as file:
-        return list(csv.reader(file))[1:]
+def rates() -> list[tuple[str, str, str, str, float]]:
+    """The rates of GEMMs as published: op, shape, variant, chip and TFLOP/s."""
+    with (DATA / "published_other.csv").open() as file:
+        return [(line["op"], line["shape"], line["variant"], CHIPS[line["product"]], float(line["value"]))
+                for line in csv.DictReader(file) if line["op"].startswith("GEMM")]
 
 
 def row(op: str, shape: str, variant: str, launcher: Any, arguments: Callable[[], tuple[Any, ...]],
@@ -253,18 +257,18 @@ def large_products() -> Iterator[Row]:
     from flylab.kernels.gemm.preshuffle import preshuffle_gemm
 
     def operands(m: int, n: int, k: int, formats: tuple[Any, Any], *more: Any, b: str = "NK") -> tuple[Any, ...]:
-        other = np.zeros((n, k), formats[0])
-        return np.zeros((m, k), formats[0]), other if b == "NK" else other.T, np.zeros((m, n), formats[1]), *more
+        (first, second), (result,) = zeros((m, k), (n, k), dtype=formats[0]), zeros((m, n), dtype=formats[1])
+        return first, second if b == "NK" else second.T, result, *more
 
-    for op, chip, shape, variant, tflops, _ in rates():
+    for op, shape, variant, chip, tflops in rates():
         kind = op.split()[1]
         given, out = ON_MATRICES[kind]
         formats = (given[chip] if isinstance(given, dict) else given), out
         if shape == "large":
             m = n = k = LARGE
             launcher, arguments = preshuffle_gemm, partial(operands, m, n, k, formats, m, n, k)
-        elif "x" in variant and "K=" in shape:
-            tile_m, tile_n = (int(side) for side in variant.split("x"))
+        elif variant.startswith("tile "):
+            tile_m, tile_n = (int(side) for side in variant.split()[1].split("x"))
             m, n, k = 16 * tile_m, 16 * tile_n, 8192
             launcher, arguments = mfma_lds, partial(operands, m, n, k, formats, "large", tile_m, tile_n)
         elif variant in ("naive", "LDS"):
@@ -282,7 +286,7 @@ def large_products() -> Iterator[Row]:
             continue
         operations = 2 * m * n * k
         size = (m * k + n * k) * np.dtype(formats[0]).itemsize + m * n * arguments()[2].itemsize
-        yield Row(op, shape, variant, chip, operations / float(tflops) * 1e-6, launcher, arguments, operations, size)
+        yield Row(op, shape, variant, chip, operations / tflops * 1e-6, launcher, arguments, operations, size)
 
 
 def rows() -> list[Row]:

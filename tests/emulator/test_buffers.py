@@ -125,7 +125,7 @@ def test_offsets_of_a_lane_wrap_and_sums_of_addresses_do_not() -> None:
     assert not result(device, DATA)[:, 0].any()
     device = by_hand("v_mov_b32 v8, 0x40000001", "buffer_load_dword v4, v8, s[4:7], 0 idxen",
                      words=(4 << 16, 0xFFFFFFFF, PLAIN))
-    with pytest.raises(OutOfBounds, match=f"address {ARRAYS + (DATA.ctypes.data & 255) + (4 << 30) + 4:#x} "):
+    with pytest.raises(OutOfBounds, match=f"address {ARRAYS + (4 << 30) + 4:#x} "):
         result(device, DATA)
 
 
@@ -192,7 +192,7 @@ def test_compare_and_swap(wide: bool) -> None:
     ("buffer_load_dwordx4 off, s[4:7], 0 lds", (0, 64, PLAIN), UnknownInstruction, "gfx942 has no such instruction"),
     ("buffer_atomic_add v4, v1, s[4:7], 0 offen offset:2", (0, 640, PLAIN), DeviceError, "no multiple of 4"),
     ("buffer_load_dword v4, v0, s[4:7], 0 idxen", (0x1000 << 16, 64, PLAIN), OutOfBounds,
-     r"a read of 4 bytes at address .* is out of bounds: right after the end of 'a0' \(16384 bytes\)\n"
+     r"a read of 4 bytes at address .* is out of bounds: right after the end of 'a0' .*, at element 4096,.*\n"
      r".*thread \(4, 0, 0\)"),
 ])
 def test_refusals(text: str, words: tuple[int, int, int], error: type[Exception], message: str) -> None:

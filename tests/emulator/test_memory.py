@@ -83,8 +83,8 @@ def fails(device: Program, error: type[Exception] = OutOfBounds, **launch: objec
 def test_one_element_too_far() -> None:
     a, c = np.zeros(300, "i4"), np.zeros(300, "i4")
     text = fails(copy_kernel("gfx942", "i32"), grid=2, block=256, args=[a, c, 301])
-    assert f"a read of 4 bytes at address {ARRAYS + (a.ctypes.data & 255) + 1200:#x} is out of bounds" in text
-    assert "right after the end of 'a' (1200 bytes)" in text
+    assert f"a read of 4 bytes at address {ARRAYS + 1200:#x} is out of bounds" in text
+    assert "right after the end of 'a' (shape (300,), strides (1,), i32), at element 300, and mode 0 has 300\n" in text
     assert "block (1, 0, 0), thread (44, 0, 0) of kernel 'k', at 'global_load_dword" in text
     assert "(byte 0x" in text and "ISA line" in text and "hint: launch no more threads than there is data" in text
 
@@ -104,7 +104,7 @@ def test_before_the_start() -> None:
 def test_a_write_out_of_bounds_changes_nothing_else() -> None:
     memory = np.zeros(600, "i4")
     text = fails(copy_kernel("gfx942", "i32"), grid=2, block=256, args=[np.ones(600, "i4"), memory[:300], 400])
-    assert "a write of 4 bytes" in text and "'c' (1200 bytes)" in text
+    assert "a write of 4 bytes" in text and "'c' (shape (300,)" in text
     assert not memory[300:].any()
 
 
@@ -163,15 +163,17 @@ def test_a_guard_keeps_a_row_in_bounds() -> None:  # D05
 def test_views_span_what_their_strides_reach() -> None:  # D04
     device = copy_kernel("gfx942", "i32")
     base, out = np.arange(5, dtype="i4"), np.zeros(8, "i4")
-    assert "'a' (20 bytes)" in fails(device, grid=1, block=64, args=[base[::2], out, 6])
+    assert "after the end of 'a'" in fails(device, grid=1, block=64, args=[base[::2], out, 6])
     expanded = np.broadcast_to(np.arange(3, dtype="i4"), (4, 3))
     device.launch(grid=1, block=64, args=[expanded, out, 3])
     assert out[:3].tolist() == [0, 1, 2]
-    assert "'a' (12 bytes)" in fails(device, grid=1, block=64, args=[expanded, out, 4])
+    text = fails(device, grid=1, block=64, args=[expanded, out, 4])
+    assert "end of 'a' (shape (4, 3), strides (0, 1), i32), at element (0, 3)" in text
     table = np.arange(20, dtype="i4").reshape(4, 5)
     device.launch(grid=1, block=64, args=[table[1:3, 1:4], out, 8])  # from element 6 to 13
     assert out.tolist() == list(range(6, 14))
-    assert "'a' (32 bytes)" in fails(device, grid=1, block=64, args=[table[1:3, 1:4], np.zeros(9, "i4"), 9])
+    assert "right after the end of 'a'" in fails(device, grid=1, block=64,
+                                                 args=[table[1:3, 1:4], np.zeros(9, "i4"), 9])
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 5)), max_size=3), st.sampled_from([1, 2, 4]))

@@ -66,4 +66,5 @@ def test_empty_and_expanded_tensors() -> None:
     expanded = torch.arange(3, dtype=torch.int32).expand(4, 3)
     device.launch(grid=1, block=64, args=[expanded, out, 3])
     assert out[:3].tolist() == [0, 1, 2]
-    assert "'a' (12 bytes)" in fails(device, grid=1, block=64, args=[expanded, out, 4])
+    text = fails(device, grid=1, block=64, args=[expanded, out, 4])
+    assert "'a' (shape (4, 3), strides (0, 1), i32), at element (0, 3)" in text

@@ -21,17 +21,16 @@ def test_a_row_stands_once():
 def test_what_is_left_out_is_known():
     left = figures().keys() - {(row.op, row.shape, row.variant) for row in ROWS}
     assert {shape for _, shape, _ in left} == {"1M rows, skewed", "4096x4096, skewed, n=256"}
-    covered = {(row.op, row.chip, row.shape, row.variant) for row in ROWS}
-    assert [variant for op, chip, shape, variant, *_ in rates() if (op, chip, shape, variant) not in covered] == [
-        "ping-pong"]
+    covered = {(row.op, row.shape, row.variant, row.chip) for row in ROWS}
+    assert [rate[2] for rate in rates() if rate[:4] not in covered] == ["ping-pong"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
 def test_the_published_launch_is_compiled_and_begun(row):
     for kernel in row.compiled.isa.kernels.values():
         assert (kernel.spills, kernel.scratch_bytes) == (0, 0)
-    for report, launch in zip(row.run(3), row.launches, strict=True):
-        assert report.workgroups >= min(3, row.grid) and report.workgroups % launch.extents[0] in (0, 3)
+    for report, launch in zip(row.run(2), row.launches, strict=True):
+        assert report.workgroups >= min(2, row.grid) and report.workgroups % launch.extents[0] in (0, 2)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if (row.op, row.shape, row.variant) in figures()], ids=name)

@@ -16,6 +16,8 @@ from flylab.lds_banks import ROWS, WORD, Phases, phases
 SIGNATURE = "void @(ptr %tally, i64 %lanes, i32 %first, i32 %size, i32 %accesses)"
 Where = Callable[[Frame], tuple[Value, Value]]
 COUNTERS = ("ds_append", "ds_consume")
+ALIGNING = "ds_condxchg32_rtn_b64"
+"""The one whose addresses are rounded down to multiples of 8."""
 
 
 def helper(rule: Phases) -> str:
@@ -89,6 +91,8 @@ def addressing(site: Site) -> Where | None:
         return straight
     if effects.space != "lds" or not (effects.load or effects.store or effects.atomic):
         return None
+    if mnemonic == ALIGNING:
+        return aligned
     return counter if mnemonic in COUNTERS else by_lane if "addtid" in mnemonic else plain
 
 
@@ -113,6 +117,13 @@ def plain(frame: Frame) -> tuple[Value, Value]:
     row = b.at("%v", slot(b, lds.ADDRESS))
     first = b.load(b.at(row, (frame.exec.count("cttz") & WAVE_SIZE - 1).shl(2)), "i32")
     return first + slot(b, lds.FIRST_PLACE), b.load(row, "i32", WAVE_SIZE, 64) - first.splat(WAVE_SIZE)
+
+
+def aligned(frame: Frame) -> tuple[Value, Value]:
+    """Addresses in a vector register, rounded down to multiples of 8."""
+    b = frame.b
+    row = b.load(b.at("%v", slot(b, lds.ADDRESS)), "i32", WAVE_SIZE, 64)
+    return b.const(0, "i32"), row + slot(b, lds.FIRST_PLACE).splat(WAVE_SIZE) & -8
 
 
 def counter(frame: Frame) -> tuple[Value, Value]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from flylab.codegen.assembly.effects import Effects, effects
 from flylab.codegen.isa import IsaKernel
-from flylab.emulator.counters.banks import Where, addressing, plain
+from flylab.emulator.counters.banks import Where, addressing, straight
 from flylab.emulator.decoding.decode import source_line
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.handlers.ir import Builder, Value
@@ -98,11 +98,11 @@ def _record(frame: Frame, addresses: Value, place: int, space: str, lanes: Value
 
 
 def _record_lds(where: Where, second: int | None, frame: Frame) -> None:
-    """An access of LDS; `second` is the slot with the offset of a second place. After a load from memory it is one."""
+    """An access of LDS; `second` is the slot with the offset of a second place. A load's own is place 1."""
     b = frame.b
     first, distances = where(frame)
     addresses = first.splat(WAVE_SIZE) + distances
-    _record(frame, addresses, int(where is not plain and second is None), LDS, frame.exec, frame.word(0))
+    _record(frame, addresses, int(where is straight), LDS, frame.exec, frame.word(0))
     if second is not None:
         more = slot(b, second) - slot(b, lds.FIRST_PLACE)
         _record(frame, addresses + more.splat(WAVE_SIZE), 1, LDS, frame.exec, frame.word(0))

@@ -31,12 +31,16 @@ class Counts:
     """The figures of an instruction, of a line, or of a launch; all are emulated.
 
     `executions` are by waves, `by_lanes` those of instructions that work on lanes, and `lanes` the lanes that were
-    active in these, as EXEC has them. `bytes` are
-    those that lanes asked for, `clamped` the lanes that a buffer's descriptor cut off, which have no bytes. `accesses`
-    of the vector cache are a sum over quads of lanes of the distinct lines of 128 bytes; `lines` a sum over executions
-    of the wave's distinct lines; `least_accesses` the quads with a lane to serve. Of LDS: accesses by waves (two for an
-    instruction at two places), phases with an active lane, and the cycles that the phases took. `operations` are those
-    of matrix instructions, two for each product (of a sparse one as if it were dense).
+    active in these, as EXEC has them. `bytes` are those that lanes (and scalar loads) asked for, `clamped` the lanes
+    that a buffer's descriptor cut off, whose bytes do not count. `accesses` of the vector cache are a sum over quads of
+    lanes of the distinct lines of 128 bytes; `lines` a sum over executions of the wave's distinct lines;
+    `least_accesses` the quads with a lane to serve. Of LDS: accesses by waves (two for an instruction at two places),
+    phases with an active lane, and the cycles that the phases took. `operations` are those of matrix instructions, two
+    for each product (of a sparse one as if it were dense).
+
+    >>> line = Counts(executions=4, accesses=96, least_accesses=64, lds_phases=8, lds_cycles=20)
+    >>> line.coalescing, line.lds_conflicts, (line + line).executions
+    (0.6666666666666666, 12, 8)
     """
 
     executions: int = 0

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flylab.codegen.isa import Instruction, IsaKernel
-from flylab.emulator.arrays import FIRST_ADDRESS, Buffer
+from flylab.emulator.arrays import Buffer
 from flylab.emulator.decoding.decode import source_line
+from flylab.emulator.execution.outside import cut_off, outside
 from flylab.emulator.memory.formats import names
 from flylab.emulator.state import (
     BAD_FORMAT,
+    CLAMPED,
     DESCRIPTOR,
     LDS_MISALIGNED,
     LDS_OUTSIDE,
@@ -33,24 +34,11 @@ if TYPE_CHECKING:
     from flylab.emulator.execution.run import Dims, Geometry
 
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
-# Bytes within which an access is next to a buffer, and from which it is far from it.
-NEAR, FAR = 4096, 1 << 32
-# Hidden arguments that point to what only a runtime has (`fill_hidden` leaves them null), and what needs them.
-LEFT_NULL = {"hidden_hostcall_buffer": "printf and assert", "hidden_printf_buffer": "printf",
-             "hidden_heap_v1": "malloc"}
-DESCRIPTOR_HINT = "its buffer descriptor is longer than the array: make the descriptor with the array's size"
-# By whether the instruction comes from a line of source.
-OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor's size and drop writes",
-                 "see the tensor through fx.rocdl.make_buffer_tensor, which reads 0 outside and drops writes")
-# By whether the descriptor asks for the arguments' address.
-NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1",
-              "an array argument is None, or its pointer was not passed on")
 # Where the compiler knew the size of private memory, and where it did not.
 INDEX_HINTS = ("an index into memory of the thread's own is outside of it",
                "a recursion is too deep, an array of dynamic size too long, or an index outside of its array")
 ALIGN_HINT = "begin at a multiple of what is moved at once: two Float16 at an even element, from an aligned array"
 MISALIGNMENTS = (LDS_UNALIGNED_BASE, LDS_MISALIGNED, MISALIGNED)
-EMPTY_HINT = "launch only where there is data"
 
 
 def coordinates(number: int, shape: Dims) -> Dims:
@@ -111,7 +99,10 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
     if worker.fault_kind == LDS_PARTIAL:
         return DeviceError(f"a transposing read in which only some lanes of a group of {worker.fault_size} are active"
                            f"{place}", where=where, hint="the lanes exchange what they read, so all must take part")
-    what, hint = _outside(kernel, worker.fault_address, worker.fault_size, instruction, given, own)
+    if worker.fault_kind == CLAMPED:
+        what, hint = cut_off(worker.fault_address, worker.fault_size, worker.fault_base, instruction, [*given, *own])
+        return OutOfBounds(what + place, where=where, hint=hint)
+    what, hint = outside(kernel, worker.fault_address, worker.fault_size, instruction, given, own)
     return OutOfBounds(what + place, where=where, hint=hint)
 
 
@@ -144,59 +135,3 @@ def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker, launched
 def described(instruction: Instruction) -> str:
     """An instruction as errors name it: its text, its place in the code and in the listing."""
     return f"'{instruction.text}' (byte {instruction.address:#x}, ISA line {instruction.isa_line})"
-
-
-def _outside(kernel: IsaKernel, address: int, size: int, instruction: Instruction, given: Sequence[Buffer],
-             own: Sequence[Buffer]) -> tuple[str, str]:
-    """What an access that lies in no buffer did wrong, and a hint."""
-    writes = "_store_" in instruction.mnemonic or "_atomic_" in instruction.mnemonic
-    access = f"a {'write' if writes else 'read'} of {size} bytes at address {address:#x}"
-    if address < FIRST_ADDRESS:
-        if empty := [b.name for b in given if not b.nbytes and b.start < FIRST_ADDRESS]:
-            return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
-        return f"{access}: a null pointer", _null_hint(kernel)
-    for buffer in (*given, *own) if writes else ():
-        if buffer.start <= address and address + size <= buffer.end:
-            hint = "pass a writable array, or a copy of it" if buffer in given else "store to an array argument"
-            return f"{access} lies in '{buffer.name}', which is read-only", hint
-    # What the device adds is named where an access is next to it; a wild address is told by the user's arrays alone.
-    given = [*given, *(replace(b, window=0) for b in given)]
-    candidates = [*given, *(b for b in own if _distance(b, address, size) < NEAR)]
-    if not candidates:
-        return f"{access}, and the kernel was given no memory", "pass the arrays it touches"
-    nearest = min(candidates, key=lambda b: (_distance(b, address, size), b.nbytes > 0))
-    if not nearest.nbytes:
-        return f"{access} is out of bounds: '{nearest.name}' is empty", EMPTY_HINT
-    how = _beyond(nearest, address, size)
-    if _distance(nearest, address, size) >= FAR:
-        return (f"{access} is far from all memory that the kernel was given: {how} of '{nearest.name}', the nearest",
-                "look at how the address comes about: an offset too large, negative, or of no pointer at all")
-    hint = "launch no more threads than there is data, or " + OUTSIDE_HINTS[instruction.source is not None]
-    if instruction.mnemonic.startswith(("buffer_", "tbuffer_")):
-        hint = DESCRIPTOR_HINT
-    if nearest in own:
-        hint = "look at the offset; what a launch adds has the size that the descriptor or the section gives it"
-    return f"{access} is out of bounds: {how} of '{nearest.name}' ({nearest.nbytes} bytes)", hint
-
-
-def _null_hint(kernel: IsaKernel) -> str:
-    """What a kernel that reads at a null pointer may lack."""
-    absent = [f"{arg.kind} ({LEFT_NULL[arg.kind]} of the runtime)" for arg in kernel.args if arg.kind in LEFT_NULL]
-    hint = NULL_HINTS[kernel.descriptor.get("user_sgpr_kernarg_segment_ptr", 0)]
-    return f"{hint}; the device leaves null {', '.join(absent)}" if absent else hint
-
-
-def _beyond(buffer: Buffer, address: int, size: int) -> str:
-    """Where an access lies that is not within a buffer."""
-    if address < buffer.start:
-        return f"{buffer.start - address} bytes before the start"
-    if address > buffer.end:
-        return f"{address - buffer.end} bytes after the end"
-    if address == buffer.end:
-        return "right after the end"
-    return f"its last {address + size - buffer.end} bytes are after the end"
-
-
-def _distance(buffer: Buffer, address: int, size: int) -> int:
-    """How many bytes an access is away from a buffer."""
-    return max(buffer.start - address, address + size - buffer.end, 0)

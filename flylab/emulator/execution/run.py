@@ -234,7 +234,7 @@ class Run:
         """What the checks found, so far."""
         probes = self.loaded.probes
         scene = Scene(self.loaded.kernel, self.geometry)
-        return Findings.of(self.workers if probes else (), scene, probes.kinds if probes else {})
+        return Findings.of(self.workers if probes else (), scene, probes.instruments if probes else ())
 
     def counters(self) -> Counters | None:
         """What was counted, where that was asked for."""

@@ -4,7 +4,7 @@ A handler of a vector access (`moves.py`) asks a place for the addresses of its 
 Buffers have a file of their own (`buffers.py`).
 
 Every address a kernel makes is held against the memory that it may touch before it is used: against the buffer that
-the instruction touched last, or each lane against all of them (`core.check_text`).
+the instruction touched last, or each lane against all of them (`execution/search.py`).
 Sources: CDNA3 ISA, chapters "Flat memory instructions" and "Vector memory operations".
 """
 

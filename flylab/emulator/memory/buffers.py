@@ -15,6 +15,7 @@ decides and not the swizzle: AMD's note to https://github.com/ROCm/ROCR-Runtime/
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from flylab.emulator.handlers.ir import Builder, Value
@@ -32,7 +33,7 @@ from flylab.emulator.memory.access import (
     look_up,
     scalar_offset,
 )
-from flylab.emulator.state import DESCRIPTOR, MISALIGNED, SWIZZLED, WAVE_SIZE, Worker
+from flylab.emulator.state import CLAMPED, DESCRIPTOR, MISALIGNED, SWIZZLED, WAVE_SIZE, Launch, Worker
 
 if TYPE_CHECKING:
     from flylab.emulator.memory.moves import VectorAccess
@@ -60,6 +61,22 @@ class Descriptor:
         return self.add_lane.select(wide, self.stride)
 
 
+def count_cut(b: Builder, lanes: Value) -> None:
+    """Counts lanes whose access a descriptor cuts off."""
+    b.set_field("%w", Worker, "clamped", b.field("%w", Worker, "clamped") + lanes)
+
+
+def fails_when_cut(b: Builder) -> AbstractContextManager[str]:
+    """The block runs where an access that a descriptor cuts off is an error."""
+    return b.when(b.field(b.field("%w", Worker, "launch").name, Launch, "clamped_fails").cmp("ne", 0))
+
+
+def fault_of_cut(b: Builder, base: Value, lane: Value, address: Value, size: Value | int) -> None:
+    """The fault of an access that a descriptor cuts off, which begins at the address `base`."""
+    b.set_field("%w", Worker, "fault_base", base)
+    fault(b, CLAMPED, lane, address, size)
+
+
 class BufferPlace(Place):
     """Addresses that a descriptor makes."""
 
@@ -76,11 +93,11 @@ class BufferPlace(Place):
         if access.vector_offset:
             offset = offset + self.vector(ADDRESS, int(access.index))
         self.relative = offset.to("i64") + self.scalar.splat(WAVE_SIZE)
-        addresses = d.base.splat(WAVE_SIZE) + self.relative
+        self.addresses = d.base.splat(WAVE_SIZE) + self.relative
         if access.index:
             self.index = self.vector(ADDRESS).to("i64")
-            addresses = addresses + self.index * d.stride.splat(WAVE_SIZE)
-        return addresses
+            self.addresses = self.addresses + self.index * d.stride.splat(WAVE_SIZE)
+        return self.addresses
 
     def reaches(self, last: Value) -> Value:
         d = self.descriptor
@@ -102,7 +119,13 @@ class BufferPlace(Place):
             b.jump("finished")
             b.label(b.fresh("unreached"))
         self.served = self.exec & whole
-        self._count((self.exec & ~whole).call("ctpop"))
+        cut = self.exec & ~whole
+        with b.when(cut.cmp("ne", 0)):
+            count_cut(b, cut.call("ctpop"))
+            with fails_when_cut(b):
+                lane = cut.count("cttz")
+                at = b.let(f"extractelement {self.addresses.typed}, {lane.typed}", "i64")
+                fault_of_cut(b, d.base, lane, at, self.size)
 
     def inside(self, size: Value | int) -> Value:
         """The lanes whose first `size` bytes the descriptor lets through, where it has no ADD_TID_ENABLE."""
@@ -117,10 +140,6 @@ class BufferPlace(Place):
         """The first address that the descriptor does not let through; with a stride, -1."""
         d = self.descriptor
         return self._is_raw().select(d.base + d.records, -1)
-
-    def _count(self, lanes: Value) -> None:
-        b = self.b
-        b.set_field("%w", Worker, "clamped", b.field("%w", Worker, "clamped") + lanes)
 
     def _pieces(self, work: VectorAccess, lane: Value) -> None:
         """A lane whose pieces lie apart, or of which not all are within range."""
@@ -142,7 +161,9 @@ class BufferPlace(Place):
                     fault(b, SWIZZLED, lane, at, size)
                 self._piece(work, lane, piece, d.base + self.scalar + self._within(at, index), size)
             with b.when(~inside):
-                self._count(piece.cmp("eq", work.pieces - 1).to("i64"))
+                count_cut(b, piece.cmp("eq", work.pieces - 1).to("i64"))
+                with fails_when_cut(b):
+                    fault_of_cut(b, d.base, lane, d.base + self.scalar + self._within(at, index), size)
                 work.drop(lane, piece)
 
     def _within(self, offset: Value, index: Value) -> Value:

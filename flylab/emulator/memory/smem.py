@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.handlers.record import HANDLER, next_record, slot
 from flylab.emulator.memory.access import address_at, counted, fault, look_up, touched_last
-from flylab.emulator.memory.buffers import ADDRESS_BITS
+from flylab.emulator.memory.buffers import ADDRESS_BITS, count_cut, fails_when_cut, fault_of_cut
 from flylab.emulator.memory.exchange import exchange
 from flylab.emulator.state import DESCRIPTOR, EXEC, MISALIGNED, READ_DWORDS, WRITE, Worker
 
@@ -160,4 +160,6 @@ class _Buffer(_Global):
                     for n in range(0, size, 4):
                         b.store(b.const(0, "i32"), b.at(data, n))
                 if first + size == access.bytes:
-                    b.set_field("%w", Worker, "clamped", b.field("%w", Worker, "clamped") + 1)
+                    count_cut(b, b.const(1, "i64"))
+                with fails_when_cut(b):
+                    fault_of_cut(b, base & ADDRESS_BITS, self.lane(), (base & ADDRESS_BITS) + at, size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_uint64
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +19,7 @@ from flylab.places import SourceLine
 
 if TYPE_CHECKING:
     from flylab.emulator.execution.run import Dims, Geometry
+    from flylab.emulator.probes.probe import Instrument
 
 # Findings that a worker keeps; what is more is counted.
 MOST_FINDINGS = 256
@@ -49,6 +50,8 @@ class Finding:
     hint: str = ""
     others: tuple[int, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+    same: tuple[Any, ...] = ()
+    """Findings for which this is equal, and not empty, are one, of which the first is kept."""
 
     def __str__(self) -> str:
         parts = [str(self.where)] if self.where else []
@@ -142,8 +145,7 @@ class Findings:
     kinds: Mapping[int, Callable[[Entry, Scene], Finding]]
 
     @classmethod
-    def of(cls, workers: Iterable[Worker], scene: Scene,
-           kinds: Mapping[int, Callable[[Entry, Scene], Finding]]) -> Findings:
+    def of(cls, workers: Iterable[Worker], scene: Scene, instruments: Sequence[Instrument]) -> Findings:
         """What the workers' lists hold; of those that are alike, the one of the first workgroup."""
         kept: dict[tuple[int, int, int], Entry] = {}
         lost = 0
@@ -154,12 +156,20 @@ class Findings:
                 key = (entry.kind, entry.index, entry.key)
                 if key not in kept or entry.group < kept[key].group:
                     kept[key] = Entry.from_buffer_copy(entry)
-        return cls(tuple(sorted(kept.values(), key=lambda e: (e.group, e.order, e.index))), lost, scene, kinds)
+        # Causes before what comes of them: a barrier that is not reached makes races, and these undefined values.
+        rank = {kind: -number for number, instrument in enumerate(instruments) for kind in instrument.kinds}
+        kinds = {kind: words for instrument in instruments for kind, words in instrument.kinds.items()}
+        found = sorted(kept.values(), key=lambda e: (e.group, rank[e.kind], e.order, e.index))
+        return cls(tuple(found), lost, scene, kinds)
 
     @cached_property
     def listed(self) -> tuple[Finding, ...]:
         """The findings in words."""
-        return tuple(self.kinds[entry.kind](entry, self.scene) for entry in self.entries)
+        found: dict[Any, Finding] = {}
+        for number, entry in enumerate(self.entries):
+            finding = self.kinds[entry.kind](entry, self.scene)
+            found.setdefault(finding.same or number, finding)
+        return tuple(found.values())
 
     def error(self) -> CheckError | None:
         """The error of a launch that has findings."""

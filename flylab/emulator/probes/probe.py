@@ -114,15 +114,18 @@ class Frame:
     def call(self, helper: str, *args: Value | str, result: str = "void") -> Value | None:
         """Calls a native helper with pointers (their names) and values; its result, where it has one."""
         b = self.b
-        place = WORDS_AT + 4 * (self._helpers_at + 2 * self._helpers.index(helper))
-        function = b.load(b.at(self.note, place), "ptr", align=4).name
-        text = f"call {result} {function}({', '.join(_typed(a) for a in args)})"
+        text = f"call {result} {self.address_of(helper)}({', '.join(_typed(a) for a in args)})"
         if result == "void":
             b.do(text)
             return None
         return b.let(text, result)
 
-    def find(self, kind: int, lane: Value | int, key: Value | int, *more: Value | int) -> None:
+    def address_of(self, helper: str) -> str:
+        """The address of a native helper, for one that calls another."""
+        place = WORDS_AT + 4 * (self._helpers_at + 2 * self._helpers.index(helper))
+        return self.b.load(self.b.at(self.note, place), "ptr", align=4).name
+
+    def find(self, kind: Value | int, lane: Value | int, key: Value | int, *more: Value | int) -> None:
         """Puts a finding on the worker's list, unless one of this kind, instruction and key is there; up to 4 more."""
         find(self.b, "%w", self.index, kind, lane, key, *more)
 
@@ -154,17 +157,12 @@ class Probes:
 
     def shadow(self, kernel: IsaKernel, registers: Registers) -> bytes:
         """What the shadow of each wave begins as; nothing where nobody finds anything, as counters do not."""
-        if not self.kinds:
+        if not any(instrument.kinds for instrument in self.instruments):
             return b""
         template = Template(registers.rows)
         for instrument in self.instruments:
             instrument.prepare(template, kernel, registers)
         return bytes(template.data)
-
-    @property
-    def kinds(self) -> dict[int, Callable[[Entry, Scene], Finding]]:
-        """What turns each kind of entry into a finding."""
-        return {kind: words for instrument in self.instruments for kind, words in instrument.kinds.items()}
 
 
 @dataclass

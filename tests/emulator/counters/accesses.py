@@ -123,15 +123,8 @@ def run(chip: str, text: str, accesses: Accesses, **watch: Any) -> Report:
     program = assembly("\n".join(f"  {line}" for line in [*body, "s_endpgm"]), chip, 3, vgprs=64,
                        group_segment_fixed_size=LDS_BYTES)
     return Program.from_assembly(program).launch(
-        grid=WAVES, block=64, args=[accesses.addresses.astype("<u4"), accesses.masks, aligned(DATA_BYTES)], check=None,
-        counters=True, **watch)
-
-
-def aligned(size: int) -> np.ndarray:
-    """Bytes that begin at a multiple of 256, as the memory of a device does."""
-    memory = np.zeros(size + 256, np.uint8)
-    start = -memory.ctypes.data % 256
-    return memory[start:start + size]
+        grid=WAVES, block=64, args=[accesses.addresses.astype("<u4"), accesses.masks, np.zeros(DATA_BYTES, np.uint8)],
+        check=None, counters=True, **watch)
 
 
 def copies(report: Report, figure: str, text: str) -> np.ndarray:

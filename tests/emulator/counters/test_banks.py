@@ -55,6 +55,15 @@ def test_an_access_that_begins_within_a_word_touches_one_more(chip: str, name: s
 
 
 @pytest.mark.parametrize("chip", CHIPS)
+def test_the_instruction_that_aligns_its_addresses(chip: str) -> None:
+    accesses, form_ = random_accesses(1, False), form("ds_condxchg32_rtn_b64")
+    report = run(chip, form_.text, Accesses(accesses.addresses + np.arange(64) % 8, accesses.active))
+    served, cycles = _wanted(chip, "write", 8, 1, False, 0)
+    for figure, wanted in (("lds_phases", served), ("lds_cycles", cycles)):
+        assert np.array_equal(copies(report, figure, form_.text), wanted)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("name", ["ds_append", "ds_consume", "ds_read_addtid_b32", "ds_write_addtid_b32"])
 def test_an_access_at_m0_is_of_one_word_or_of_words_side_by_side(chip: str, name: str) -> None:
     accesses, form_ = random_accesses(1, False), form(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -95,7 +96,15 @@ def test_rows_past_the_last_are_clamped_and_move_no_bytes() -> None:
     assert sum(row.counts.clamped * size[row.number] for row in pieces) == 4 * lanes_of_c + lanes_of_a
 
 
-def test_vector_add_reads_two_arrays_and_writes_one() -> None:
-    a, b, c = (np.ones(4096, np.float32) for _ in range(3))
-    counters = counted(vector_add, a, b, c)
+@pytest.mark.parametrize("odd", [0, 4, 68])
+def test_coalescing_hangs_on_where_an_array_begins_in_its_allocation_and_not_on_the_host(odd: int) -> None:
+    # Of whole pages: where a part of it is rounder on the host by chance, it is as round on the device.
+    memory = [np.frombuffer(mmap.mmap(-1, 4096 * 5), np.uint8) for _ in range(3)]
+    a, b, c = (m[odd:odd + 4096 * 4].view(np.float32) for m in memory)
+    counters = counted(vector_add, a, b, c, VEC=1)
     assert (counters.bytes_read, counters.bytes_written) == (2 * a.nbytes, a.nbytes)
+    # Of 32 lanes that fill a line, four share the quad that reaches over its end, where their 16 bytes begin odd.
+    quads = 3 * 4096 // 4
+    assert counters.totals.least_accesses == quads
+    assert counters.totals.accesses == quads + (3 * 4096 // 32 if odd else 0)
+    assert counters.totals.lines == 3 * 4096 // 64 * (3 if odd else 2)

@@ -97,9 +97,11 @@ def _some(known: Known, parts: Parts) -> None:
     results = []
     for n, item in enumerate(parts.d):
         bad, by = undefined[n // each], origin
-        if parts.c:
-            own = ~known.lanes(parts.c[n])
-            by, bad = own.cmp("ne", 0).select(known.origin(parts.c[n]), by), bad | own
+        if parts.c:  # of a double both halves
+            halves = parts.c[n // each * each:n // each * each + each]
+            own = _undefined(known, halves)
+            by = own.cmp("ne", 0).select(known.first_origin(halves, own), by)
+            bad = bad | own
         results.append((item, ~bad, by))
     for item, valid, by in results:
         place = known.row(item)
@@ -108,7 +110,7 @@ def _some(known: Known, parts: Parts) -> None:
 
 
 def _undefined(known: Known, side: tuple[Item, ...]) -> Value:
-    """The lanes of A or B of which a register is undefined."""
+    """The lanes of which one of the registers is undefined."""
     found = known.b.const(0, "i64")
     for item in side:
         found = found | ~known.lanes(item)
