@@ -69,7 +69,7 @@ global_load_dwordx4 v[4:7], v[2:3], off       | v[4:7] | v[2:3] | vmem global lo
 global_load_short_d16_hi v1, v[2:3], off      | v1 | v[2:3] | vmem global load partial vmcnt bytes=2
 global_store_dwordx3 v[2:3], v[4:6], off      | | v[2:3] v[4:6] | vmem global store vmcnt bytes=12
 global_store_byte v0, a1, s[2:3]              | | v0 a1 s[2:3] | vmem global store vmcnt bytes=1
-global_load_lds_dwordx4 v[2:3], off           | | v[2:3] m0 | vmem global load to_lds vmcnt bytes=16
+global_load_lds_dwordx4 v[2:3], off           | | v[2:3] m0 | vmem global load to_lds vmcnt lgkmcnt bytes=16
 buffer_load_dword v5, s[8:11], 0 offen lds    | | v5 s[8:11] m0 | vmem buffer load to_lds vmcnt bytes=4
 buffer_load_dwordx2 v[6:7], v5, s[8:11], s3 offen | v[6:7] | v5 s[8:11] s3 | vmem buffer load vmcnt bytes=8
 buffer_store_short v6, off, s[8:11], 0        | | v6 s[8:11] | vmem buffer store vmcnt bytes=2

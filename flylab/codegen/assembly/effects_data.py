@@ -154,7 +154,8 @@ def _vector_memory() -> list[tuple[str, str, str, str]]:
         if space != "scratch":
             found += _sized(kind, store, f"{words} atomic", f"{space}_atomic_*", _ATOMICS)
         if space in ("global", "scratch"):
-            found += _sized(kind, "aa", f"{words} load to_lds m0", f"{space}_load_lds_*",
+            # In the encoding of flat ones, a load straight to LDS raises both counters: LLVM 22 counts it so.
+            found += _sized(kind, "aa", f"{words},lgkmcnt load to_lds m0", f"{space}_load_lds_*",
                             {name: size for name, size in _TO_LDS.items() if size <= 4 or space == "global"})
         if space == "buffer":
             for name in ("buffer", "tbuffer"):
