@@ -55,8 +55,6 @@ class Product:
     infinity_cache_bytes: int = 256 << 20
     l2_bytes_per_clock: int = 16 * 128
     """Of one die: 16 channels of 128 bytes. Source: AMD's CDNA3 white paper."""
-    l2_bytes: int = 4 << 20
-    """Of one die."""
 
     def clock(self, clock: str | float = "peak") -> Figure:
         """The clock by name (`peak` or `sustained`), or a number of MHz.
