@@ -93,7 +93,7 @@ def flat(*lines: str, shared: int = 0, scratch: int = 0) -> tuple[Program, dict[
     ("flat_store_dwordx2 v[6:7], v[8:9] offset:12", "an access of 8 bytes at byte 12 of the thread's private memory, "
                                                     "which has 16"),
     ("v_mov_b32 v4, -1\n  flat_load_dword v8, v[4:5] offset:4", "0x4000000100000003 is far from all memory"),
-    ("v_mov_b32 v6, -4\n  flat_atomic_add v[6:7], v8", "at byte 4294967292 of the thread's private memory"),
+    ("v_mov_b32 v6, -4\n  flat_atomic_add v[6:7], v8", "at byte -4 of the thread's private memory"),
     ("v_add_u32 v4, v4, v1\n  flat_load_ubyte v8, v[4:5] offset:4\n  flat_load_ubyte v8, v[4:5] offset:5",
      None),
     ("v_mov_b32 v4, v0\n  flat_load_ubyte v8, v[4:5] offset:193", r"byte 256, .*\n.*thread \(63, 0, 0\)"),

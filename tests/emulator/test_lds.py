@@ -175,9 +175,9 @@ def test_transposing_reads_want_whole_groups() -> None:
 
 OUTSIDE = [
     ("ds_read_b32 v4, v2", 64, 2045, 4, 2045), ("ds_read_b128 v[4:7], v2 offset:16", 64, 2020, 16, 2036),
-    ("ds_write_b64 v2, v[4:5]", 64, 1 << 31, 8, 1 << 31), ("ds_read_u8 v4, v2", 64, 2048, 1, 2048),
+    ("ds_write_b64 v2, v[4:5]", 64, 1 << 31, 8, -(1 << 31)), ("ds_read_u8 v4, v2", 64, 2048, 1, 2048),
     ("ds_write_b8 v2, v4 offset:1700", 64, 63835, 1, 65535),
-    ("ds_read_b32 v4, v2", 64, (1 << 32) - 4, 4, (1 << 32) - 4),
+    ("ds_read_b32 v4, v2", 64, (1 << 32) - 4, 4, -4),
     ("ds_read2_b32 v[4:5], v2 offset1:255", 64, 1100, 4, 2120),
     ("ds_write2st64_b64 v2, v[4:5], v[6:7] offset0:3", 64, 513, 8, 2049),
     ("ds_read_b96 v[4:6], v2", 40, 2037, 12, 2037), ("ds_write_b16_d16_hi v2, v4", 40, 2047, 2, 2047),

@@ -260,7 +260,7 @@ def test_nothing() -> None:
     ("ds_max_u64 v2, v[4:5] offset:2048", 0, OutOfBounds, r"LDS access of 8 bytes at byte 2052, the workgroup has"),
     ("ds_condxchg32_rtn_b64 v[4:5], v2, v[6:7] offset:1020", 0, OutOfBounds, r"LDS access of 8 bytes at byte 2048"),
     ("ds_append v4", LDS_BYTES - 3, OutOfBounds, r"LDS access of 4 bytes at byte 2045, the workgroup has"),
-    ("ds_consume v4", 0xFFFF0000, OutOfBounds, r"LDS access of 4 bytes at byte 4294901760"),
+    ("ds_consume v4", 0xFFFF0000, OutOfBounds, r"LDS access of 4 bytes at byte -65536"),
     ("ds_read_addtid_b32 v4", LDS_BYTES - 252, OutOfBounds, r"at byte 2048, .*\n.*thread \(63, 0, 0\)"),
     ("ds_write_addtid_b32 v4 offset:65535", 1, OutOfBounds, r"4 bytes at byte 65540"),
     ("ds_add_u32 v2, v4, v5", 0, UnknownInstruction, "3 operands, and takes 2"),

@@ -129,7 +129,7 @@ def test_private_memory_to_lds() -> None:
     ("s_mov_b32 m0, 0xffffff04\n  s_mov_b32 exec_lo, 0\n  s_brev_b32 exec_hi, 1\n  global_load_lds_dword v1, s[4:5]",
      OutOfBounds, r"at byte 4294967296, the workgroup has 512 .*\n.*thread \(63, 0, 0\)"),
     ("s_movk_i32 m0, 2\n  global_load_lds_dword v1, s[4:5]", DeviceError, "byte 2 of LDS, which is no multiple of 4"),
-    ("global_load_lds_dword v1, s[4:5] offset:-4", OutOfBounds, "at byte 4294967292, the workgroup has 512"),
+    ("global_load_lds_dword v1, s[4:5] offset:-4", OutOfBounds, "at byte -4, the workgroup has 512"),
     ("v_add_u32 v1, 0x1f04, v1\n  global_load_lds_dword v1, s[4:5]", OutOfBounds,
      r"a read of 4 bytes .* right after the end of 'a0'"),
     ("global_load_lds_dwordx4 v1, s[4:5]", UnknownInstruction, "gfx942 has no such instruction, gfx950 has"),

@@ -89,10 +89,10 @@ def fault_error(kernel: IsaKernel, geometry: Geometry, worker: Worker, number: i
         what = f"a jump to an address that is no instruction of the kernel, {worker.fault_address:#x}"
         return DeviceError(what + place, where=where)
     if worker.fault_kind == PRIVATE:
-        offset = ctypes.c_int64(worker.fault_address).value
         hint = INDEX_HINTS[kernel.descriptor.get("uses_dynamic_stack", 0)]
-        return OutOfBounds(f"an access of {worker.fault_size} bytes at byte {offset} of the "
-                           f"thread's private memory, which has {kernel.scratch_bytes}{place}", where=where, hint=hint)
+        return OutOfBounds(f"an access of {worker.fault_size} bytes at byte "
+                           f"{_signed(worker.fault_address)} of the thread's private memory, which has "
+                           f"{kernel.scratch_bytes}{place}", where=where, hint=hint)
     if worker.fault_kind == LDS_OUTSIDE:
         what, hint = _outside_lds(kernel, geometry, worker, launched=where is not None)
         return OutOfBounds(what + place, where=where, hint=hint)
@@ -129,7 +129,13 @@ def _outside_lds(kernel: IsaKernel, geometry: Geometry, worker: Worker, launched
     else:
         hint = ("an index into LDS is too large or negative, or more dynamic LDS is needed: shared="
                 if total else "launch it with dynamic LDS: shared= is its number of bytes")
-    return f"an LDS access of {worker.fault_size} bytes at byte {worker.fault_address}, the workgroup has {has}", hint
+    place = _signed(worker.fault_address)
+    return f"an LDS access of {worker.fault_size} bytes at byte {place}, the workgroup has {has}", hint
+
+
+def _signed(place: int) -> int:
+    """A place in LDS or private memory, negative where it lies before the start: numbers of 32 bits wrap around."""
+    return place - (1 << 32) if 1 << 31 <= place < 1 << 32 else ctypes.c_int64(place).value
 
 
 def described(instruction: Instruction) -> str:
