@@ -27,6 +27,10 @@ class Traffic:
     read: float
     written: float = 0
 
+    def __post_init__(self) -> None:
+        if self.read < 0 or self.written < 0:
+            raise FlylabError(f"{self.read} bytes read and {self.written} written", hint="neither is negative")
+
     @property
     def total(self) -> float:
         """All of them."""
@@ -61,17 +65,22 @@ class Estimate:
         return max(self.shares, key=lambda name: self.shares[name])
 
     def __str__(self) -> str:
-        lines = [f"'{self.work.kernel}' on {self.product.name}, {self.work.groups} workgroups of {self.work.threads} "
-                 f"threads: {self.cycles:.4g} cycles, {self.microseconds:.4g} us, modelled at {self.clock}; "
+        groups = f"{self.work.groups} workgroup{'s' * (self.work.groups > 1)}"
+        lines = [f"'{self.work.kernel}' on {self.product.name}, {groups} of {self.work.threads} threads: "
+                 f"{self.cycles:.4g} cycles, {self.microseconds:.4g} us, modelled at {self.clock}; "
                  f"bound by {self.bound_by}"]
         lines += [f"  {name}: {time:.4g} us (modelled)" for name, time in
                   sorted(self.shares.items(), key=lambda pair: -pair[1]) if time > 0]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def estimate(work: Work, traffic: Traffic, chip: str | Product | None = None, clock: str | float = "peak",
              parameters: Parameters = DEFAULT) -> Estimate:
     """The modelled time of a launch of `work` that moves `traffic` beyond the caches, on a product at a clock.
+
+        estimate(work(run), Traffic(read=A.nbytes + B.nbytes, written=C.nbytes))
 
     >>> from flylab.model.work import Work
     >>> counts = {"valu": 4000.0, "lds_cycles": 100.0}
@@ -86,6 +95,9 @@ def estimate(work: Work, traffic: Traffic, chip: str | Product | None = None, cl
 
     Raises `FlylabError` for a product of another chip than it was counted on, and where no workgroup fits.
     """
+    if not isinstance(work, Work) or not isinstance(traffic, Traffic):
+        raise FlylabError(f"an estimate from a {type(work).__name__} and a {type(traffic).__name__}",
+                          hint="estimate(model.work(run), model.Traffic(read=A.nbytes, written=B.nbytes))")
     known = product(chip if chip is not None else work.arch)
     if known.chip != work.chip:
         raise FlylabError(f"this work was counted on {work.arch}, and {known.name} is {known.chip}",

@@ -58,6 +58,12 @@ class Product:
     l2_bytes: int = 4 << 20
     """Of one die."""
 
+    def __str__(self) -> str:
+        return (f"{self.name} ({self.chip}): {self.chip.compute_units} compute units on {self.dies} dies, clock "
+                f"{self.peak}, sustained {self.sustained}, HBM {self.hbm}, Infinity Cache {self.infinity_cache}")
+
+    __repr__ = __str__
+
     def clock(self, clock: str | float = "peak") -> Figure:
         """The clock by name (`peak` or `sustained`), or a number of MHz.
 

@@ -16,6 +16,7 @@ from flylab.codegen.assembly.encoding import base_name
 from flylab.codegen.isa import IsaKernel
 from flylab.errors import FlylabError
 from flylab.model.coalescing import LINE_BYTES
+from flylab.model.listing import listing, threads_of
 from flylab.model.path import Wait, slots, waits_of
 from flylab.targets import Target, target
 
@@ -86,11 +87,21 @@ class Work:
         return cls(**{**data, "waits": tuple(Wait(**wait) for wait in data["waits"])})
 
 
-def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0) -> Work:
+def work(kernel: Any, counters: Counted | None = None, block: int | None = None, lds: int = 0) -> Work:
     """The work of a launch with `block` threads a workgroup and `lds` bytes of dynamic LDS that was counted.
+
+        with flylab.watch(counters=True):
+            run = launch(a, b)
+        work = flylab.model.work(run)
+
+    `kernel` is what the launch returned; or an `@flyc.kernel` function that was compiled, or a listing, and then the
+    `counters` are needed. Without `block` it is the workgroup that the kernel is compiled for.
 
     Raises `FlylabError` where the counters are not of this kernel, and for one that calls functions.
     """
+    counters = _counters(kernel, counters)
+    kernel = listing(kernel)
+    block = threads_of(kernel, block)
     instructions, groups = kernel.instructions, counters.workgroups
     executions = [int(n) for n in counters["executions"]]
     if len(executions) < len(instructions) or groups < 1 or not executions[0]:
@@ -106,6 +117,18 @@ def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0) -> Work
     counts = {name: total / groups for name, total in sorted(_totals(kernel, what, counters).items()) if total}
     return Work(kernel.name, kernel.target.arch, block, needs.vector, needs.scalar, needs.lds, groups, groups, counts,
                 issue, waits_of(kernel, what, times))
+
+
+def _counters(kernel: Any, given: Counted | None) -> Counted:
+    found: Counted | None = getattr(kernel, "counters", None) if given is None else given
+    if found is None or not hasattr(found, "workgroups"):
+        raise FlylabError("the counters of a launch are needed", hint="flylab.model.work(run) has them, where run is "
+                          "what a launch returned inside of `with flylab.watch(counters=True):`")
+    arch = listing(kernel).target.arch
+    if getattr(found, "chip", arch) != arch:
+        raise FlylabError(f"these counters are of {getattr(found, 'chip', '')}, and the kernel was compiled for {arch}",
+                          hint="flylab.model.work(run) takes both from one launch")
+    return found
 
 
 def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> Counter[str]:

@@ -41,7 +41,7 @@ class Moment:
     line: SourceLine
 
     def __str__(self) -> str:
-        return f"time {self.time}, step {self.step}: {self.instruction.text} ({self.line.file}, line {self.line.line})"
+        return f"time {self.time}, step {self.step}: {self.instruction.text} ({self.line.place})"
 
     __repr__ = __str__
 
