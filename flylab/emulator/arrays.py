@@ -124,6 +124,7 @@ class Buffer:
 
     `window` is the address at which the kernel sees it, 0 where that is `address`. Of an array, `view` says where its
     elements are, and `within` how many bytes after the beginning of its allocation it begins, -1 where nobody knows.
+    Of a copy of an array, `copy_of` is where the host has that one.
     """
 
     name: str
@@ -133,6 +134,7 @@ class Buffer:
     window: int = 0
     view: View | None = None
     within: int = -1
+    copy_of: int = 0
 
     def __post_init__(self) -> None:
         if self.nbytes > 0 and not FIRST_ADDRESS <= self.address <= self.address + self.nbytes < 1 << 64:
@@ -166,8 +168,6 @@ def within_allocation(value: Any, address: int) -> int:
     """
     if hasattr(value, "untyped_storage"):
         start = int(value.untyped_storage().data_ptr())
-    elif hasattr(value, "within"):  # a copy, which knows it of its original
-        return int(value.within)
     else:
         while hasattr(base := getattr(value, "base", None), "__array_interface__"):
             value = base

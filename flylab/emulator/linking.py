@@ -131,6 +131,11 @@ class Image:
         self.pointer_memory = Memory(len(self.pointers), self.pointers)
         return {name: self.seen[""] + POINTER_BYTES * n for n, name in enumerate(known)}
 
+    def take_data(self, other: Image) -> None:
+        """Makes the data what it is in another image of the same program."""
+        for name, section in self.data.items():
+            ctypes.memmove(self.memory[name].address, other.memory[name].address, section.size)
+
     def buffers(self) -> list[Buffer]:
         """The data that kernels may touch, an entry for each object that has a name."""
         found = [Buffer("the table of pointers", self.pointer_memory.address, len(self.pointers), False,

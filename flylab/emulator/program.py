@@ -90,6 +90,12 @@ class Program:
     def _image(self) -> Image:
         return Image(self.isa)
 
+    def copy(self) -> Program:
+        """A program with data of its own, which holds what this one's does now."""
+        found = Program(self.isa, self.checks)
+        found._image.take_data(self._image)
+        return found
+
     @classmethod
     def from_assembly(cls, text: str, chip: str | None = None) -> Program:
         """A program from assembly text for gfx942 or gfx950, with a descriptor (`.amdhsa_kernel`) for each kernel.

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flylab.compiler.jit import Launcher
-from flylab.emulator.arrays import Buffer
+from flylab.emulator.debugger.begin import begin
+from flylab.emulator.debugger.copies import Copies
+from flylab.emulator.debugger.debugger import Debugger
+from flylab.emulator.execution.run import Geometry
 from flylab.errors import ArgumentError, DebugError
 from flylab.passes.host import Launch
 from flylab.runtime import emulated
-from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import EMULATED, current
 from flylab.runtime.launch import bound_to, buffers_of, execute, find, launches, packed, placed
 from flylab.runtime.printing import PrintBuffer
-
-if TYPE_CHECKING:
-    from flylab.emulator.debugger.copies import Copied
-    from flylab.emulator.debugger.debugger import Debugger
 
 # Bytes for what a kernel prints under the debugger, which are part of its snapshots.
 MOST_PRINTED = 1 << 20
@@ -45,43 +42,18 @@ def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: in
     if device.kind != EMULATED:
         raise DebugError(f"the debugger is one of the software device, and this is {device}",
                          hint='choose it with flylab.use("emulated")')
-    bound, arrays = _copied(bound_to(launcher, args, named))
-    compiled, buffers, seen = find(launcher, bound, device), buffers_of(bound), list[str]()
-    for number, launch in enumerate(launches(compiled, bound, buffers)):
-        if kernel in (number, launch.kernel) or kernel in _names(compiled, launch):
-            return _begin(compiled, launch, buffers, arrays, (at_block, check, room))
+    bound = bound_to(launcher, args, named)
+    compiled, copies, seen = find(launcher, bound, device), Copies(buffers_of(bound)), list[str]()
+    for number, launch in enumerate(launches(compiled, bound, copies.buffers)):
+        if kernel in (number, launch.kernel, compiled.functions[launch.kernel].name):
+            return _begin(compiled, launch, copies, (at_block, check, room))
         seen.append(launch.kernel)
-        execute(compiled, launch, buffers)
+        execute(compiled, launch, copies.buffers)
     what = f"launch {kernel}" if isinstance(kernel, int) else f"launch of a kernel '{kernel}'"
     raise DebugError(f"'{launcher.name}' makes no {what}", hint=f"it launches {', '.join(seen) or 'nothing'}")
 
 
-def _names(compiled: Compiled, launch: Launch) -> tuple[str, ...]:
-    return (compiled.functions[launch.kernel].name,)
-
-
-def _copied(bound: list[Bound]) -> tuple[list[Bound], dict[str, Copied]]:
-    """The arguments with copies of the arrays in their places."""
-    from flylab.emulator.debugger.copies import copied
-
-    tensors = [b for b in bound if b.memory is not None]
-    arrays = copied([b.host.name for b in tensors], [b.keep for b in tensors])
-
-    def moved(b: Bound) -> Bound:
-        if b.memory is None:
-            return b
-        address = arrays[b.host.name].address
-        memory = replace(b.memory, address=address, start=b.memory.start - b.memory.address + address)
-        return replace(b, value=address, memory=memory)
-
-    return [moved(b) for b in bound], arrays
-
-
-def _begin(compiled: Compiled, launch: Launch, buffers: list[Buffer], arrays: dict[str, Copied],
-           options: tuple[Any, Any, int]) -> Debugger:
-    from flylab.emulator.debugger.begin import begin
-    from flylab.emulator.execution.run import Geometry
-
+def _begin(compiled: Compiled, launch: Launch, copies: Copies, options: tuple[Any, Any, int]) -> Debugger:
     grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer(MOST_PRINTED) if launch.prints else None
     with placed(compiled, launch):
@@ -91,4 +63,4 @@ def _begin(compiled: Compiled, launch: Launch, buffers: list[Buffer], arrays: di
         def printed() -> str:
             return buffer.text(compiled.lines[launch.kernel], grid, block) if buffer else ""
 
-        return begin(compiled.program, launch.kernel, geometry, segment, buffers, arrays, *options, own, printed)
+        return begin(compiled.program, launch.kernel, geometry, segment, copies, *options, own, printed)

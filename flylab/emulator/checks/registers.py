@@ -24,9 +24,8 @@ from flylab.emulator.checks.definedness.places import MASK, NEVER, SCALAR_ORIGIN
 from flylab.emulator.checks.definedness.rules import Reader, equations
 from flylab.emulator.checks.definedness.scalars import scalar_piece
 from flylab.emulator.checks.definedness.words import WORDS
+from flylab.emulator.checks.lds_use import BY_LANE, GENERIC, lds_use
 from flylab.emulator.decoding.registers import Registers
-from flylab.emulator.instructions.lds import two_offsets
-from flylab.emulator.instructions.memory import BUFFER_FLAGS, modifiers
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Piece, Site
 from flylab.emulator.probes.shadow import ALL, Template
@@ -109,7 +108,7 @@ def _results(site: Site) -> Iterator[Piece]:
         yield from _lds(site, name)
     else:
         yield from _defined(site)
-        yield from _beside_lds(site, name)
+        yield from _beside_lds(site)
 
 
 def _scalar(site: Site, name: str) -> Iterator[Piece]:
@@ -152,34 +151,26 @@ def _written(span: Span, registers: Registers, words: Words) -> list[Item]:
 
 def _lds(site: Site, name: str) -> Iterator[Piece]:
     """Reads, writes and atomics of LDS at addresses in a register."""
-    effects, instruction = site.effects, site.instruction
-    if effects.places == 2:
-        offsets = two_offsets(instruction, effects.bytes * (64 if "st64" in name else 1))
-    else:
-        offsets = [modifiers(instruction, "lds")[0]]
-    address = row_of(effects.address[0], site.registers)
-    data = [row_of(s, site.registers) for s in effects.data]
+    effects, use = site.effects, lds_use(site)
+    assert use is not None
     if effects.writes:
         result = row_of(effects.writes[0], site.registers)
-        yield lds.read_piece(address, offsets, result, effects.bytes, effects.partial, effects.cross_lane)
+        yield lds.read_piece(use.row, [offset for offset, _ in use.places], result, effects.bytes, effects.partial,
+                             effects.cross_lane)
     if effects.store or "wrxchg" in name:
-        yield lds.write_piece(address, list(zip(offsets, data, strict=True)), effects.bytes)
+        yield lds.write_piece(use.row, use.places, effects.bytes)
 
 
-def _beside_lds(site: Site, name: str) -> Iterator[Piece]:
+def _beside_lds(site: Site) -> Iterator[Piece]:
     """Other ways to write to LDS: loads to it, flat stores, and lanes side by side."""
-    effects, instruction = site.effects, site.instruction
-    if effects.to_lds:
-        offset, _ = modifiers(instruction, _SPACES.get(effects.space, effects.space), BUFFER_FLAGS | {"lds"})
-        yield lds.lanes_write_piece(offset, -(-effects.bytes // 4) * 4, -1)
-    elif name == "ds_write_addtid_b32":
-        offset, _ = modifiers(instruction, "lds")
-        yield lds.lanes_write_piece(offset, 4, 0xFFFF, row_of(effects.data[0], site.registers))
-    elif effects.store and effects.space == "flat":
-        offset, _ = modifiers(instruction, "flat")
-        address, data = (row_of(spans[0], site.registers) for spans in (effects.address, effects.data))
-        yield lds.generic_write_piece(address, offset, data, effects.bytes)
+    use = lds_use(site)
+    if use is None or not use.writes or use.atomic:
+        return
+    offset, data = use.places[0]
+    if use.form == GENERIC:
+        yield lds.generic_write_piece(use.row, offset, data, use.bytes)
+    elif use.form == BY_LANE:
+        yield lds.lanes_write_piece(offset, use.bytes, use.m0_bits, None if use.direct else data)
 
 
-_SPACES = {"scratch": "private"}
 INSTRUMENT = RegistersCheck()

@@ -2,55 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.arguments import pack, whole
 from flylab.emulator.arrays import Buffer
-from flylab.emulator.debugger.copies import Copied, copied, is_array
+from flylab.emulator.debugger.copies import Copies
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.emulator.debugger.session import Session
 from flylab.emulator.execution.run import Dims, Geometry, finished
 from flylab.emulator.watch import UNWATCHED, watched
-from flylab.errors import ArgumentError, DebugError
+from flylab.errors import DebugError
 
 if TYPE_CHECKING:
     from flylab.emulator.program import Program
 
 
 def debug(program: Program, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int],
-          args: Sequence[Any], shared: int, at_block: int | Sequence[int],
-          check: Any, room: int) -> Debugger:
+          args: Sequence[Any], shared: int, at_block: int | Sequence[int], check: Any,
+          room: int) -> Debugger:
     """What `Program.debug` does."""
-    if not isinstance(args, list | tuple):
-        raise ArgumentError(f"the arguments are a {type(args).__name__}, and a list of them is needed",
-                            hint="pass args=[a, b, n]")
-    arrays = copied([f"argument {n}" for n, value in enumerate(args) if is_array(value)],
-                    [value for value in args if is_array(value)])
-    left = iter(arrays.values())
-    segment, buffers, shared = pack(kernel, [next(left) if is_array(value) else value for value in args], shared)
-    named = {buffer.name: one for buffer, one in zip(buffers, arrays.values(), strict=True)}
+    segment, buffers, shared = pack(kernel, args, shared)
     geometry = Geometry.of(kernel, grid, block, shared)
-    return begin(program, kernel.name, geometry, segment, buffers, named, at_block, check, room)
+    return begin(program, kernel.name, geometry, segment, Copies(buffers), at_block, check, room)
 
 
-def begin(program: Program, kernel: str, geometry: Geometry, segment: bytes, buffers: Sequence[Buffer],
-          arrays: Mapping[str, Copied], at_block: int | Sequence[int],
-          check: Any, room: int, own: Sequence[Buffer] = (),
+def begin(program: Program, kernel: str, geometry: Geometry, segment: bytes, copies: Copies,
+          at_block: int | Sequence[int], check: Any, room: int, own: Sequence[Buffer] = (),
           printed: Callable[[], str] | None = None) -> Debugger:
-    """A debugger of a launch with packed arguments, whose memory is the session's own."""
+    """A debugger of a launch with packed arguments, on copies of its arrays."""
     group = _group(at_block, geometry.grid)
     watch = watched(check, False, False, geometry.threads * geometry.workgroups)
     if any(section.writable and section.size for section in program.isa.sections.values()):
-        program = type(program)(program.isa, program.checks)  # its data is not that of other launches
+        program = program.copy()  # its data is not that of other launches
     if group:
-        before = program.prepare(kernel, geometry, segment, buffers, own, UNWATCHED, 1)
+        before = program.prepare(kernel, geometry, segment, copies.buffers, own, UNWATCHED, 1)
         before.launch.total = group
         finished(before)
-    run = program.prepare(kernel, geometry, segment, buffers, own, watch, 1)
+    run = program.prepare(kernel, geometry, segment, copies.buffers, own, watch, 1)
     writable = [b for b in (*run.given, *run.own) if b.writable and b.nbytes > 0]
-    return Debugger(Session(run, group, writable, room), arrays, printed)
+    return Debugger(Session(program, run, group, writable, room), copies.arrays(), printed)
 
 
 def _group(at_block: int | Sequence[int], grid: Dims) -> int:

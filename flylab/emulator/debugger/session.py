@@ -39,6 +39,7 @@ from flylab.errors import DebugError, DeviceError
 if TYPE_CHECKING:
     from flylab.emulator.arrays import Buffer
     from flylab.emulator.execution.run import Run
+    from flylab.emulator.program import Program
 
 # The counts of writes, in the order of `Session.writes`.
 LDS, MEMORY = 0, 1
@@ -72,8 +73,8 @@ class Ending:
 class Session:
     """A workgroup of a launch, with all that it is made of, at some time."""
 
-    def __init__(self, run: Run, group: int, buffers: list[Buffer], room: int = DEFAULT_ROOM):
-        self.run, self.group = run, group
+    def __init__(self, program: Program, run: Run, group: int, buffers: list[Buffer], room: int = DEFAULT_ROOM):
+        self.program, self.run, self.group = program, run, group  # the program holds its data
         self.waves, self.loaded = run.geometry.waves, run.loaded
         self.context = Context(run)
         self.worker = run.workers[0]

@@ -21,7 +21,7 @@ class Ranges:
         marked = [b.view for b in given if b.nbytes > 0 and b.view and b.view.marks] if holes else []
         self._marks = {view: Memory(len(view.marks), view.marks) for view in marked}
         found = [self._range(b, b.start) for b in seen]
-        found += [self._range(b, b.address) for b in given if b.nbytes > 0 and b.window]
+        found += [self._range(b, b.copy_of or b.address) for b in given if b.nbytes > 0 and b.window]
         self.list = (Range * (1 + len(found)))(Range((1 << 64) - 1, 0, 0), *found)
         self.address = ctypes.addressof(self.list)
 

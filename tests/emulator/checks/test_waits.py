@@ -21,6 +21,7 @@ from flylab.codegen.isa import Instruction
 from flylab.emulator import Program
 from flylab.emulator.checks.pending import suspects
 from flylab.emulator.debugger.begin import begin
+from flylab.emulator.debugger.copies import Copies
 from flylab.emulator.execution.run import Geometry
 from flylab.errors import CheckError
 from tests.emulator.checks.waits_oracle import unprotected
@@ -100,7 +101,7 @@ def _record(run: Any, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     ((program, args),) = launches
     kernel, grid, block, segment, buffers, shared = args[:6]
     geometry = Geometry.of(program.isa.kernels[kernel], grid, block, shared)
-    debugger = begin(program, kernel, geometry, segment, buffers, {}, 0, None, 1 << 20)
+    debugger = begin(program, kernel, geometry, segment, Copies(buffers), 0, None, 1 << 20)
     trace = []
     while (instruction := debugger.instruction) is not None:
         trace.append(instruction.index)

@@ -9,7 +9,9 @@ from flylab.emulator import Program
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.errors import DeviceError, OutOfBounds
 from tests.emulator.debugger.kernels import KERNELS, START, numbers, program
-from tests.emulator.toolchain import CHIPS, assembly
+from tests.emulator.test_calls import CALLS, COUNTED, FUNCTIONS, READS
+from tests.emulator.toolchain import CHIPS, assembly, kernel
+from tests.emulator.toolchain import program as compiled
 
 # Two waves: thread n writes n + 1 to LDS and to its element; the second loop is run by the even threads.
 BODY = START + """
@@ -172,6 +174,44 @@ def test_views_of_one_array_stay_views() -> None:
     made = Program.from_assembly(assembly(body, arguments=2))
     debugger = made.debug(grid=1, block=64, args=[array, array[32:]]).finish()
     assert np.array_equal(debugger.memory("a1")[:32], np.arange(32, 64)) and not array.any()
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_data_of_a_program_is_a_copy_too(chip: str) -> None:
+    """A counter that launches raise: the debugger begins with it as it is, and leaves it as it is."""
+    made, found = compiled(chip, kernel("ptr %a", READS, COUNTED)), np.zeros(64, "u4")
+    first = 5 + 9 + ord("c")
+    for turn in range(2):
+        debugger = made.debug(grid=1, block=64, args=[found]).finish()
+        debugger.start().finish()
+        assert np.all(debugger.memory("a") == first + turn)
+        made.launch(grid=1, block=64, args=[found])
+        assert np.all(found == first + turn)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_calls_and_private_memory(chip: str) -> None:
+    """Recursion through pointers: forward, back, and to the results of a plain launch."""
+    made, found = compiled(chip, kernel("ptr %a", CALLS, FUNCTIONS), 1), np.zeros(64, "u4")
+    debugger = made.debug(grid=1, block=64, args=[found]).finish()
+    end = debugger.time
+    for time in (end // 2, end // 3, end - 2):
+        debugger.goto(time).step().back()
+        assert debugger.time == time
+    made.launch(grid=1, block=64, args=[found])
+    assert np.array_equal(debugger.finish().memory("a"), found) and found.any()
+
+
+def test_an_address_of_the_host_leads_to_the_copy() -> None:
+    """A kernel that gets an address as a number, beside the array that it is of."""
+    body = ("  s_load_dwordx4 s[4:7], s[0:1], 0x0\n  v_lshlrev_b32_e32 v1, 2, v0\n  s_waitcnt lgkmcnt(0)\n"
+            "  global_store_dword v1, v0, s[6:7]\n  s_endpgm")
+    text = assembly(body, arguments=2).replace(".name: a1\n        .offset: 8\n        .size: 8\n        "
+                                               ".value_kind: global_buffer", ".name: a1\n        .offset: 8\n        "
+                                               ".size: 8\n        .value_kind: by_value")
+    array = np.zeros(64, "u4")
+    debugger = Program.from_assembly(text).debug(grid=1, block=64, args=[array, array.ctypes.data]).finish()
+    assert debugger.error is None and np.array_equal(debugger.memory("a0"), np.arange(64)) and not array.any()
 
 
 def test_its_text() -> None:
