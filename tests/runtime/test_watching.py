@@ -20,9 +20,9 @@ A[t] = s[t ^ 64]
 
 
 @pytest.mark.parametrize("asked, message", [
-    ({"check": "race"}, "check is 'race'"), ({"check": True}, "check is True"), ({"check": ("races", "all")}, "check is"),
-    ({"check": [["races"]]}, "check is"), ({"counters": "no"}, "counters is 'no'"), ({"log": "yes"}, "log is 'yes'"),
-    ({"log": -1}, "log is -1")])
+    ({"check": "race"}, "check is 'race'"), ({"check": True}, "check is True"), ({"check": [["races"]]}, "check is"),
+    ({"check": ("races", "all")}, "check is"), ({"counters": "no"}, "counters is 'no'"),
+    ({"log": "yes"}, "log is 'yes'"), ({"log": -1}, "log is -1")])
 def test_what_is_no_choice_is_refused_at_once(asked: dict[str, Any], message: str) -> None:
     """Not at the next launch; and what held before holds on."""
     with flylab.watch(check=None, counters=True):

@@ -60,7 +60,8 @@ class Outstanding:
 
     def __str__(self) -> str:
         fills = f" fills {', '.join(self.registers)}" if self.registers else ""
-        return f"{self.counter}: {self.issued.instruction.text}{fills}, {self.age} instructions old"
+        age = f"{self.age} instruction{'s' * (self.age != 1)} old"
+        return f"{self.counter}: {self.issued.instruction.text}{fills}, {age}"
 
     __repr__ = __str__
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flylab.emulator.decoding.decode import source_line
+from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.state import WAVE_SIZE
+from flylab.places import SourceLine
+from flylab.shown import Text
 
 if TYPE_CHECKING:
+    from flylab.codegen.isa import Instruction, IsaKernel
     from flylab.emulator.debugger.debugger import Debugger
 
 
@@ -20,6 +25,25 @@ def described(debugger: Debugger) -> str:
     if debugger.error is not None:
         lines += ["stopped before an error:", *(f"    {text}" for text in str(debugger.error).split("\n"))]
     return "\n".join(lines)
+
+
+def listing(kernel: IsaKernel, now: Instruction | None, around: int) -> Text:
+    """Instructions with their lines; of those that follow each other from one line, the first has it."""
+    middle = now.index if now else 0
+    shown = [i for i in kernel.instructions if abs(i.index - middle) <= around and i.mnemonic != END_OF_FUNCTION]
+    width = max(len(i.text.strip()) for i in shown)
+    rows, before = [], None
+    for instruction in shown:
+        line = source_line(kernel, instruction)
+        said = f"  {line.name}, line {line.line}: {line.text.strip()}" if line and _key(line) != before else ""
+        before = _key(line) if line else before
+        arrow = "->" if instruction is now else "  "
+        rows.append(f"{arrow} {instruction.index:4}  {instruction.text.strip():{width}}{said}".rstrip())
+    return Text("\n".join(rows))
+
+
+def _key(line: SourceLine) -> tuple[str, int]:
+    return line.file, line.line
 
 
 def _next(debugger: Debugger) -> list[str]:
