@@ -17,7 +17,8 @@ from flylab.emulator.decoding.decode import decode
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
 from flylab.emulator.execution import core
-from flylab.emulator.execution.run import Geometry, Report, Run, finished
+from flylab.emulator.execution.geometry import Geometry
+from flylab.emulator.execution.run import Report, Run, finished
 from flylab.emulator.execution.search import check_text
 from flylab.emulator.handlers import jit
 from flylab.emulator.instructions.control import past_end

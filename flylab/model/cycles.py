@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from flylab.codegen.assembly.occupancy import Needs, of_workgroups
 from flylab.errors import FlylabError
+from flylab.model.coalescing import LINE_BYTES
 from flylab.model.machine import Figure, Product, product
 from flylab.model.parameters import Parameters
-from flylab.model.path import BARRIER, LDS, MATRIX, MEMORY, SCALAR, Wait
+from flylab.model.path import BARRIER, LDS, MATRIX, MEMORY, SCALAR, UNIT, Wait, standing
 from flylab.model.work import Work
 
 DEFAULT = Parameters()
@@ -66,10 +67,10 @@ class Estimate:
 
     def __str__(self) -> str:
         groups = f"{self.work.groups} workgroup{'s' * (self.work.groups > 1)}"
-        lines = [f"'{self.work.kernel}' on {self.product.name}, {groups} of {self.work.threads} threads: "
-                 f"{self.cycles:.4g} cycles, {self.microseconds:.4g} us, modelled at {self.clock}; "
-                 f"bound by {self.bound_by}"]
-        lines += [f"  {name}: {time:.4g} us (modelled)" for name, time in
+        lines = [f"'{self.work.kernel}' on {self.product.name}, {groups} of {self.work.threads} threads, modelled at "
+                 f"{self.clock}:",
+                 f"  {self.microseconds:.4g} us, {self.cycles:.4g} cycles (modelled), bound by {self.bound_by}"]
+        lines += [f"    {name}: {time:.4g} us (modelled)" for name, time in
                   sorted(self.shares.items(), key=lambda pair: -pair[1]) if time > 0]
         return "\n".join(lines)
 
@@ -86,12 +87,13 @@ def estimate(work: Work, traffic: Traffic, chip: str | Product | None = None, cl
     >>> counts = {"valu": 4000.0, "lds_cycles": 100.0}
     >>> one = Work("k", "gfx950", 256, 32, 16, 0, 256, 8, counts, 1000.0, ())
     >>> print(estimate(one, Traffic(1e9), "MI355X"))
-    'k' on MI355X, 256 workgroups of 256 threads: 3.797e+05 cycles, 158.2 us, modelled at 2400 MHz [S]; bound by memory
-      memory: 158.2 us (modelled)
-      vector units: 1.667 us (modelled)
-      a wave's path: 1.667 us (modelled)
-      starting waves: 0.1333 us (modelled)
-      LDS: 0.04167 us (modelled)
+    'k' on MI355X, 256 workgroups of 256 threads, modelled at 2400 MHz [S]:
+      158.2 us, 3.797e+05 cycles (modelled), bound by memory
+        memory: 158.2 us (modelled)
+        vector units: 1.667 us (modelled)
+        a wave's path: 1.667 us (modelled)
+        starting waves: 0.1333 us (modelled)
+        LDS: 0.04167 us (modelled)
 
     Raises `FlylabError` for a product of another chip than it was counted on, and where no workgroup fits.
     """
@@ -107,9 +109,9 @@ def estimate(work: Work, traffic: Traffic, chip: str | Product | None = None, cl
     resident = of_workgroups(needs).workgroups
     if not resident:
         raise FlylabError(f"no workgroup of kernel '{work.kernel}' fits a compute unit", hint="see model.occupancy")
-    clocks = _clocks(work, known, resident, _latency(work, traffic, parameters), parameters)
+    clocks = _clocks(work, known, resident, _latency(work, parameters), parameters)
     shares = {name: found / at.value for name, found in clocks.items()}
-    shares |= {"memory": _memory(traffic, known, parameters)}
+    shares |= {"memory": _memory(traffic, work.groups * work.counts.get("anew", 0.0), known, parameters)}
     busy = _together(list(shares.values()), parameters.overlap.value)
     return Estimate(work, known, at, max(busy, parameters.least.value), shares, busy)
 
@@ -120,17 +122,22 @@ def _together(times: list[float], power: float) -> float:
     return largest * sum((time / largest) ** power for time in times) ** (1 / power) if largest else 0.0
 
 
-def _latency(work: Work, traffic: Traffic, p: Parameters) -> float:
-    """Clocks of a load: of what comes from beyond the caches, and of what was read before, by their shares."""
-    asked = work.groups * work.counts.get("line_bytes", 0.0)
-    far = min(traffic.total / asked, 1.0) if asked else 1.0
-    return far * p.memory_latency.value + (1 - far) * p.cache_latency.value
+def _latency(work: Work, p: Parameters) -> float:
+    """Clocks of a load: of one that goes to the L2, and of one that the L1 answers, by their shares."""
+    touched = work.counts.get("lines", 0.0) * LINE_BYTES
+    far = min(work.counts.get("line_bytes", 0.0) / touched, 1.0) if touched else 1.0
+    return far * p.memory_latency.value + (1 - far) * p.l1_latency.value
 
 
 def _clocks(work: Work, known: Product, resident: int, latency: float, p: Parameters) -> dict[str, float]:
     """The clocks of each resource, on the busiest compute unit or die."""
     def count(name: str) -> float:
         return work.counts.get(name, 0.0)
+
+    def latencies(wait: Wait) -> float:
+        return {MEMORY: latency, LDS: p.lds_latency.value, SCALAR: p.scalar_latency.value, BARRIER: p.barrier.value,
+                MATRIX: p.issue.value * (wait.passes + p.matrix_gap.value),
+                UNIT: p.issue.value * wait.passes}[wait.kind]
 
     units = work.chip.compute_units
     mine = -(-work.groups // units)
@@ -150,27 +157,18 @@ def _clocks(work: Work, known: Product, resident: int, latency: float, p: Parame
         "LDS": mine * count("lds_cycles"),
         "vector memory": mine * memory,
         "L2": work.groups * count("line_bytes") / known.dies / known.l2_bytes_per_clock,
-        "loads in flight": mine * count("line_bytes") / p.bytes_in_flight.value * latency,
+        "loads in flight": mine * count("line_bytes") / p.bytes_in_flight.value * p.memory_latency.value,
         "starting waves": work.groups * work.waves * p.wave_launch.value / known.dies,
-        "a wave's path": rounds * (work.issue * p.issue.value + sum(exposed(wait, latency, p) for wait in work.waits)),
+        "a wave's path": rounds * (work.issue * p.issue.value + standing(work.waits, latencies, p.issue.value)),
     }
 
 
-def exposed(wait: Wait, memory: float, p: Parameters) -> float:
-    """Clocks for which a wave alone stands still at a wait: what is left of the latency after what it issued since.
-
-    `memory` is the latency of a load in clocks.
-    """
-    latency = {MEMORY: memory, LDS: p.lds_latency.value, SCALAR: p.scalar_latency.value,
-               BARRIER: p.barrier.value, MATRIX: p.issue.value * (wait.passes + p.matrix_gap.value)}[wait.kind]
-    return wait.times * max(latency - p.issue.value * wait.distance, 0.0)
-
-
-def _memory(traffic: Traffic, known: Product, p: Parameters) -> float:
+def _memory(traffic: Traffic, anew: float, known: Product, p: Parameters) -> float:
     """Microseconds of the memory beyond the L2: of the Infinity Cache where all fits that, else of HBM.
 
-    Results are published for launches that are repeated, so what fits the cache is there.
+    Results are published for launches that are repeated, so what fits the cache is there. `anew` are bytes that are
+    read once more.
     """
     if traffic.total <= known.infinity_cache_bytes * (1 + 1 / 64):
-        return traffic.total / (known.infinity_cache.value * p.infinity_cache.value) * 1e6
-    return (traffic.read / p.hbm_read.value + traffic.written / p.hbm_write.value) / known.hbm.value * 1e6
+        return (traffic.total + anew) / (known.infinity_cache.value * p.infinity_cache.value) * 1e6
+    return ((traffic.read + anew) / p.hbm_read.value + traffic.written / p.hbm_write.value) / known.hbm.value * 1e6

@@ -55,8 +55,6 @@ class Product:
     infinity_cache_bytes: int = 256 << 20
     l2_bytes_per_clock: int = 16 * 128
     """Of one die: 16 channels of 128 bytes. Source: AMD's CDNA3 white paper."""
-    l2_bytes: int = 4 << 20
-    """Of one die."""
 
     def __str__(self) -> str:
         return (f"{self.name} ({self.chip}): {self.chip.compute_units} compute units on {self.dies} dies, clock "

@@ -33,11 +33,12 @@ class Parameters:
     transcendental: Figure = _figure(16, "clocks", "S", GUIDE)
     packed: Figure = _figure(8, "clocks", "D", "the published peak of 128 operations a clock of the vector units")
     matrix_gap: Figure = _figure(4, "slots", "S", "AMD's matrix instruction calculator: passes and 4 more")
-    accesses_per_clock: Figure = _figure(4, "cache accesses", "?", "16 lanes a clock, as addresses come")
+    accesses_per_clock: Figure = _figure(4, "cache accesses", "D",
+                                         "the 64 bytes of 16 lanes of 4 bytes, four of them at once")
     l1_bytes_per_clock: Figure = _figure(64, "bytes", "S", "AMD's CDNA3 white paper: of a compute unit")
     memory_latency: Figure = _figure(1000, "clocks", "M", "a friendly round trip to the L2 on MI355X, under load")
-    cache_latency: Figure = _figure(150, "clocks", "?", FITTED)
-    """Of what a launch reads again and again, which is in a cache that is near."""
+    """Of a load that the L1 does not have."""
+    l1_latency: Figure = _figure(150, "clocks", "?", FITTED)
     lds_latency: Figure = _figure(58, "clocks", "?", FITTED)
     scalar_latency: Figure = _figure(257, "clocks", "?", FITTED)
     barrier: Figure = _figure(60, "clocks", "?", FITTED)

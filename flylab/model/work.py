@@ -6,20 +6,25 @@ large to be run: the first workgroups are run, and the others are taken to do th
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any, Protocol
 
 from flylab.codegen.assembly.effects import Effects, effects
 from flylab.codegen.assembly.encoding import base_name
+from flylab.codegen.assembly.occupancy import Needs, of_workgroups
 from flylab.codegen.isa import IsaKernel
+from flylab.emulator.log import AccessLog
 from flylab.errors import FlylabError
+from flylab.model.caches import cache_shares
 from flylab.model.coalescing import LINE_BYTES
 from flylab.model.listing import listing, threads_of
-from flylab.model.path import Wait, slots, waits_of
+from flylab.model.path import Wait, path_of
 from flylab.targets import Target, target
 
+DIES = 8
+"""Compute dies of every product."""
 ALONE = ("x1_2b_f32", "x1_4b_f32", "x1_16b_f32", "x2_f32", "x4_f32", "x4_f64", "x4_4b_f64")
 """Ends of the names of matrix instructions (on f32 and f64) under which no vector instruction issues.
 
@@ -48,8 +53,8 @@ class Work:
 
     `counts` are executions of waves by kind ("valu", "trans", "packed", "salu", "vmem", "lds", ...), and "mfma_passes"
     (of these "mfma_alone", under which no vector instruction issues), "lds_cycles", "lines", "cache_accesses", "bytes"
-    (of the lanes), "stored" (those of them that are written) and "line_bytes" (what the L1 cache asks of the L2 at
-    most). `issue` and `waits` are those of one wave.
+    (of the lanes), "stored" (those of them that are written), "line_bytes" (what the L2 is asked for), and "anew" (what
+    the L2 reads once more). `issue` and `waits` are those of one wave.
     """
 
     kernel: str
@@ -64,7 +69,7 @@ class Work:
     """Workgroups that were run."""
     counts: Mapping[str, float]
     issue: float
-    """Issue slots of one wave."""
+    """Issue slots of one wave, and those in which it waits for nothing but its last matrix instruction."""
     waits: tuple[Wait, ...]
 
     @property
@@ -79,15 +84,16 @@ class Work:
 
     def as_json(self) -> dict[str, Any]:
         """Itself as data that JSON holds."""
-        return asdict(self)
+        return {**asdict(self), "waits": [astuple(wait) for wait in self.waits]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Work:
         """What `as_json` made."""
-        return cls(**{**data, "waits": tuple(Wait(**wait) for wait in data["waits"])})
+        return cls(**{**data, "waits": tuple(Wait(*wait) for wait in data["waits"])})
 
 
-def work(kernel: Any, counters: Counted | None = None, block: int | None = None, lds: int = 0) -> Work:
+def work(kernel: Any, counters: Counted | None = None, block: int | None = None, lds: int = 0,
+         log: AccessLog | None = None, launched: int | None = None) -> Work:
     """The work of a launch with `block` threads a workgroup and `lds` bytes of dynamic LDS that was counted.
 
         with flylab.watch(counters=True):
@@ -96,6 +102,9 @@ def work(kernel: Any, counters: Counted | None = None, block: int | None = None,
 
     `kernel` is what the launch returned; or an `@flyc.kernel` function that was compiled, or a listing, and then the
     `counters` are needed. Without `block` it is the workgroup that the kernel is compiled for.
+
+    A `log` of one workgroup tells what its caches keep, where `launched` workgroups (else those counted) are launched;
+    without one the L2 is asked for each byte of a load or a store, but not for a line twice.
 
     Raises `FlylabError` where the counters are not of this kernel, and for one that calls functions.
     """
@@ -112,11 +121,14 @@ def work(kernel: Any, counters: Counted | None = None, block: int | None = None,
                           hint="let the compiler inline them")
     what = [effects(instruction, kernel.target) for instruction in instructions]
     needs = kernel.needs(block, kernel.lds_bytes + lds)
+    totals = _totals(kernel, what, counters)
     times = [n / (groups * needs.waves) for n in executions[:len(instructions)]]
-    issue = sum(n * slots(effect) for n, effect in zip(times, what, strict=True))
-    counts = {name: total / groups for name, total in sorted(_totals(kernel, what, counters).items()) if total}
+    if log is not None:
+        totals |= _cached(totals, log, needs, launched or groups)
+    issue, waits = path_of(kernel, what, times)
+    counts = {name: total / groups for name, total in sorted(totals.items()) if total}
     return Work(kernel.name, kernel.target.arch, block, needs.vector, needs.scalar, needs.lds, groups, groups, counts,
-                issue, waits_of(kernel, what, times))
+                issue, waits)
 
 
 def _counters(kernel: Any, given: Counted | None) -> Counted:
@@ -131,8 +143,8 @@ def _counters(kernel: Any, given: Counted | None) -> Counted:
     return found
 
 
-def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> Counter[str]:
-    totals: Counter[str] = Counter()
+def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> dict[str, float]:
+    totals: defaultdict[str, float] = defaultdict(float)
     figures = (counters[name][:len(what)] for name in ("executions", "bytes", "accesses", "lines", "lds_cycles"))
     for instruction, effect, *found in zip(kernel.instructions, what, *figures, strict=True):
         executions, moved, accesses, lines, lds_cycles = (int(n) for n in found)
@@ -148,6 +160,15 @@ def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> Co
             totals["line_bytes"] += min(lines * LINE_BYTES, moved)
             totals["stored"] += moved if effect.store else 0
     return totals
+
+
+def _cached(totals: Mapping[str, float], log: AccessLog, needs: Needs, launched: int) -> dict[str, float]:
+    """The bytes that the L2 is asked for, and reads anew, by the parts of the lines that the log tells."""
+    units = needs.chip.compute_units
+    resident = max(min(of_workgroups(needs).workgroups, -(-launched // units)), 1)
+    found = cache_shares(log, resident, units // DIES)
+    bytes_ = totals["lines"] * LINE_BYTES
+    return {"line_bytes": found.asked_of_l2 * bytes_, "anew": found.read_anew * bytes_}
 
 
 def scaled(counted: Work, groups: int) -> Work:
@@ -176,14 +197,15 @@ def fit(sizes: Sequence[float], works: Sequence[Work], size: float) -> Work:
                           hint="count one kernel with one block at each size, of which only the trips differ")
     names = sorted({name for each in works for name in each.counts})
     counts = {name: _line(sizes, [each.counts.get(name, 0.0) for each in works], size) for name in names}
-    waits = tuple(replace(wait, times=_line(sizes, [each.waits[n].times for each in works], size))
+    waits = tuple(replace(wait, times=_line(sizes, [each.waits[n].times for each in works], size),
+                          runs=_line(sizes, [each.waits[n].runs for each in works], size))
                   for n, wait in enumerate(first.waits))
     return replace(first, counts=counts, issue=_line(sizes, [each.issue for each in works], size), waits=waits)
 
 
 def _shape(each: Work) -> tuple[object, ...]:
     return (each.kernel, each.arch, each.threads, each.vector, each.scalar, each.lds,
-            [(wait.kind, wait.distance) for wait in each.waits])
+            [(wait.kind, wait.distance, wait.passes, wait.behind) for wait in each.waits])
 
 
 def _line(sizes: Sequence[float], values: Sequence[float], size: float) -> float:

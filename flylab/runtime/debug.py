@@ -9,7 +9,7 @@ from flylab.compiler.jit import Launcher
 from flylab.emulator.debugger.begin import begin
 from flylab.emulator.debugger.copies import Copies
 from flylab.emulator.debugger.debugger import Debugger
-from flylab.emulator.execution.run import Geometry
+from flylab.emulator.execution.geometry import Geometry
 from flylab.errors import ArgumentError, DebugError
 from flylab.passes.host import Launch
 from flylab.runtime import emulated

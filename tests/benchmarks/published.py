@@ -25,11 +25,14 @@ import ml_dtypes
 import numpy as np
 
 import flylab
+from flylab.model import PRODUCTS
 from flylab.passes.host import Launch
 from flylab.runtime import launch as launching
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import current
 
+LADDER_PRODUCT = "MI350X"
+"""The product of published_mi350x_ladder.csv."""
 DATA = Path(__file__).resolve().parents[1] / "data"
 F32 = np.float32
 
@@ -41,7 +44,8 @@ class Row:
     op: str
     shape: str
     variant: str
-    chip: str
+    product: str
+    """The product that was measured; it has `chip`."""
     microseconds: float
     """The published time."""
     launcher: Any
@@ -51,6 +55,11 @@ class Row:
     """Arithmetic operations that the result needs (a multiply and an add are two)."""
     bytes: int
     """Bytes of memory that the result needs, each of them once."""
+
+    @property
+    def chip(self) -> str:
+        """The product's chip."""
+        return PRODUCTS[self.product].chip.arch
 
     @cached_property
     def _bound(self) -> Any:
@@ -107,22 +116,19 @@ def figures() -> dict[tuple[str, str, str], dict[str, str]]:
         return {(line["op"], line["shape"], line["variant"]): line for line in csv.DictReader(file)}
 
 
-CHIPS = {"MI300X": "gfx942", "MI355X": "gfx950"}
-
-
 @cache
 def rates() -> list[tuple[str, str, str, str, float]]:
-    """The rates of GEMMs as published: op, shape, variant, chip and TFLOP/s."""
+    """The rates of GEMMs as published: op, shape, variant, product and TFLOP/s."""
     with (DATA / "published_other.csv").open() as file:
-        return [(line["op"], line["shape"], line["variant"], CHIPS[line["product"]], float(line["value"]))
+        return [(line["op"], line["shape"], line["variant"], line["product"], float(line["value"]))
                 for line in csv.DictReader(file) if line["op"].startswith("GEMM")]
 
 
 def row(op: str, shape: str, variant: str, launcher: Any, arguments: Callable[[], tuple[Any, ...]],
         operations: int, bytes: int) -> Row:
-    """A row of the ladder, which was published for gfx950."""
+    """A row of the ladder."""
     published = figures()[op, shape, variant]
-    return Row(op, shape, variant, "gfx950", float(published["us"]), launcher, arguments, operations, bytes)
+    return Row(op, shape, variant, LADDER_PRODUCT, float(published["us"]), launcher, arguments, operations, bytes)
 
 
 ALIGNMENT = 256
@@ -260,10 +266,10 @@ def large_products() -> Iterator[Row]:
         (first, second), (result,) = zeros((m, k), (n, k), dtype=formats[0]), zeros((m, n), dtype=formats[1])
         return first, second if b == "NK" else second.T, result, *more
 
-    for op, shape, variant, chip, tflops in rates():
+    for op, shape, variant, product, tflops in rates():
         kind = op.split()[1]
         given, out = ON_MATRICES[kind]
-        formats = (given[chip] if isinstance(given, dict) else given), out
+        formats = (given[PRODUCTS[product].chip.arch] if isinstance(given, dict) else given), out
         if shape == "large":
             m = n = k = LARGE
             launcher, arguments = preshuffle_gemm, partial(operands, m, n, k, formats, m, n, k)
@@ -286,7 +292,7 @@ def large_products() -> Iterator[Row]:
             continue
         operations = 2 * m * n * k
         size = (m * k + n * k) * np.dtype(formats[0]).itemsize + m * n * arguments()[2].itemsize
-        yield Row(op, shape, variant, chip, operations / tflops * 1e-6, launcher, arguments, operations, size)
+        yield Row(op, shape, variant, product, operations / tflops * 1e-6, launcher, arguments, operations, size)
 
 
 def rows() -> list[Row]:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from flylab.emulator import Program
+from flylab.emulator.execution.geometry import Geometry
 from flylab.emulator.execution.residents import resident_workgroups, workgroups_per_unit
-from flylab.emulator.execution.run import Geometry
 from flylab.errors import DeviceError, OutOfBounds
 from flylab.targets import target
 from tests.emulator.toolchain import CHIPS, assembly

@@ -21,7 +21,7 @@ def test_a_row_stands_once():
 def test_what_is_left_out_is_known():
     left = figures().keys() - {(row.op, row.shape, row.variant) for row in ROWS}
     assert {shape for _, shape, _ in left} == {"1M rows, skewed", "4096x4096, skewed, n=256"}
-    covered = {(row.op, row.shape, row.variant, row.chip) for row in ROWS}
+    covered = {(row.op, row.shape, row.variant, row.product) for row in ROWS}
     assert [rate[2] for rate in rates() if rate[:4] not in covered] == ["ping-pong"]
 
 

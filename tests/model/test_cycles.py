@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from flylab.codegen.isa import Isa, IsaKernel
 from flylab.errors import FlylabError
 from flylab.model import Parameters, Traffic, Wait, Work, estimate, fit, scaled, work
+from flylab.model.path import standing
 from tests.emulator.toolchain import CHIPS, assembly
 
 LOOP = """
@@ -66,7 +67,7 @@ def test_what_a_wave_waits_for() -> None:
     memory = {wait.distance: wait.times for wait in found.waits if wait.kind == "memory"}
     assert memory == {1: pytest.approx(1), 8: pytest.approx(9)}
     assert [(wait.kind, wait.times) for wait in found.waits if wait.kind != "memory"] == [
-        ("barrier", pytest.approx(1)), ("lds", pytest.approx(1))]
+        ("lds", pytest.approx(1)), ("barrier", pytest.approx(1))]
     # Executions of a wave, and three more slots of each v_exp_f32.
     assert found.issue == pytest.approx(2 + 7 * 10 + 3 * 10 + 4)
 
@@ -167,13 +168,56 @@ def test_a_fit_over_trips_is_the_count_at_the_size() -> None:
 
 
 def test_a_matrix_result_is_waited_for() -> None:
+    """The second one adds to the first: it is issued when the unit is free, 4 slots after, and its sum waited for."""
     kernel = parsed("""
   v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]
   v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]
   v_add_f32_e32 v8, v0, v1
   s_endpgm""")
     found = work(kernel, Counted(kernel, 1, executions=[1, 1, 1, 1]), 64)
-    assert found.waits == (Wait("matrix", 4, 1.0, 4),) and found.counts["mfma_passes"] == 8
+    assert found.waits == (Wait("matrix", 1, 1.0, 1.0, 4),) and found.counts["mfma_passes"] == 8
+    assert found.issue == 1 + 4 + 1 + 1
+
+
+def test_what_is_issued_under_a_matrix_instruction_takes_no_time() -> None:
+    """Three moves fit beside one of 4 passes; a wait between two of them leaves the second one less to wait for."""
+    matrix = "  v_mfma_f32_16x16x16_f16 v[0:3], v[4:5], v[6:7], v[0:3]\n"
+    plain = parsed(matrix + 3 * "  v_mov_b32_e32 v9, v10\n" + matrix + "  s_endpgm")
+    found = work(plain, Counted(plain, 1, executions=[1] * 6), 64)
+    assert (found.issue, found.waits) == (6, ())
+    between = parsed("  ds_read_b32 v9, v10\n" + matrix + "  s_waitcnt lgkmcnt(0)\n" + matrix + "  s_endpgm")
+    found = work(between, Counted(between, 1, executions=[1] * 5), 64)
+    assert found.waits == (Wait("lds", 2, 1.0, 1.0), Wait("unit", 2, 1.0, 1.0, 4, 1)) and found.issue == 5
+    assert standing(found.waits, lambda wait: {"lds": 10, "unit": 16}[wait.kind], 4) == 2 + (16 - 8 - 2)
+
+
+def test_sixteen_loads_in_flight_are_one_round_trip() -> None:
+    """Loads one after the other come one after the other: only the first is waited for in full."""
+    kernel = parsed("".join(f"  global_load_dword v{n}, v30, s[0:1]\n" for n in range(16)) + "".join(
+        f"  s_waitcnt vmcnt({15 - n})\n  v_add_f32_e32 v20, v20, v{n}\n" for n in range(16)) + "  s_endpgm")
+    found = work(kernel, Counted(kernel, 1, executions=[1] * 49), 64)
+    assert len(found.waits) == 16 and {wait.kind for wait in found.waits} == {"memory"}
+    assert standing(found.waits, lambda wait: 1000, 4) == 1000 - 16 * 4
+
+
+@given(st.lists(st.tuples(st.sampled_from("lx"), st.integers(0, 3)), min_size=1, max_size=40), st.integers(1, 400))
+def test_a_straight_path_stands_as_long_as_a_clock_says(text: list[tuple[str, int]], latency: int) -> None:
+    """Beside a wave that is followed clock by clock: an instruction every 4, loads come `latency` later, in order."""
+    lines, clock, queue, stood = [], 0, [], 0
+    for does, left in text:
+        if does == "l":
+            lines.append("  global_load_dword v1, v0, s[4:5]")
+            queue.append(clock + latency)
+        else:
+            lines.append(f"  s_waitcnt vmcnt({left})")
+            gone, queue = queue[:max(len(queue) - left, 0)], queue[max(len(queue) - left, 0):]
+            now = max([clock, *gone])
+            stood, clock = stood + now - clock, now
+        clock += 4
+    kernel = parsed("\n".join([*lines, "  s_endpgm"]))
+    found = work(kernel, Counted(kernel, 1, executions=[1] * (len(text) + 1)), 64)
+    assert standing(found.waits, lambda wait: latency, 4) == pytest.approx(stood)
+    assert found.issue == len(text) + 1
 
 
 @pytest.mark.parametrize("ask, message", [

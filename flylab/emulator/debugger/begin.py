@@ -11,7 +11,8 @@ from flylab.emulator.arrays import Buffer
 from flylab.emulator.debugger.copies import Copies
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.emulator.debugger.session import Session
-from flylab.emulator.execution.run import Dims, Geometry, finished
+from flylab.emulator.execution.geometry import Dims, Geometry
+from flylab.emulator.execution.run import finished
 from flylab.emulator.watch import UNWATCHED, watched
 from flylab.errors import DebugError
 

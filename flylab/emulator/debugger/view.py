@@ -19,7 +19,7 @@ from flylab.emulator.debugger.names import Names
 from flylab.emulator.debugger.places import Places, line_of
 from flylab.emulator.debugger.session import Session
 from flylab.emulator.execution.faults import coordinates
-from flylab.emulator.execution.run import Dims
+from flylab.emulator.execution.geometry import Dims
 from flylab.emulator.probes.findings import Finding
 from flylab.emulator.state import M0, SCC, SGPR_COUNT, WAVE_SIZE
 from flylab.errors import DebugError, DeviceError
@@ -199,7 +199,7 @@ class WaveView:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What the checks have found till now."""
-        return self._session.run.findings().listed
+        return self._session.run.watching.findings().listed
 
     def state(self) -> State:
         """All of the above at once: the wave's registers, LDS and arrays."""

@@ -31,7 +31,7 @@ from flylab.emulator.state import (
 from flylab.errors import Check, DeviceError, OutOfBounds
 
 if TYPE_CHECKING:
-    from flylab.emulator.execution.run import Dims, Geometry
+    from flylab.emulator.execution.geometry import Dims, Geometry
 
 CHECK_TRAP = 2  # LLVM's `llvm.trap` is an s_trap 2
 # Where the compiler knew the size of private memory, and where it did not.

@@ -14,7 +14,7 @@ from flylab.emulator.state import SINK, WAVE_SIZE
 from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
-    from flylab.emulator.execution.run import Dims, Geometry
+    from flylab.emulator.execution.geometry import Dims, Geometry
 
 # Scalar registers that the descriptor asks for, in the order they are given, with how many each takes.
 USER_SGPRS = (("private_segment_buffer", 4), ("dispatch_ptr", 2), ("queue_ptr", 2), ("kernarg_segment_ptr", 2),

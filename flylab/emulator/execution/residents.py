@@ -20,7 +20,8 @@ from flylab.emulator.probes.shadow import defined_at, group_shadow_bytes
 from flylab.emulator.state import FAULT, LDS_SPARE, LDS_STEP, SGPR_COUNT, SUSPENDED, Memory, Wave, Worker
 
 if TYPE_CHECKING:
-    from flylab.emulator.execution.run import Geometry, Run
+    from flylab.emulator.execution.geometry import Geometry
+    from flylab.emulator.execution.run import Run
 
 # Memory for workgroups that are suspended; only scratch memory can make that of a whole chip larger.
 MOST_RESIDENT_BYTES = 1 << 30

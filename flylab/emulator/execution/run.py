@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import math
 import os
 import threading
 from collections.abc import Sequence
@@ -13,16 +12,14 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from flylab.codegen.isa import IsaKernel
-from flylab.emulator.arguments import whole
 from flylab.emulator.arrays import Buffer
+from flylab.emulator.execution.geometry import Geometry
 from flylab.emulator.execution.helpers import Task, start, submit
 from flylab.emulator.execution.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
 from flylab.emulator.execution.ranges import Ranges
-from flylab.emulator.execution.residents import Context, Residents, workgroups_per_unit
+from flylab.emulator.execution.residents import Context, Residents
 from flylab.emulator.execution.standstill import interrupted_note, standstill_error
-from flylab.emulator.probes.findings import MOST_FINDINGS, Entry, Findings, Scene
-from flylab.emulator.probes.probe import Probes
+from flylab.emulator.execution.watching import Watching
 from flylab.emulator.state import (
     APERTURES,
     FAULT,
@@ -34,7 +31,6 @@ from flylab.emulator.state import (
     SGPR_COUNT,
     SHARED_APERTURE,
     SUSPENDED,
-    WAVE_SIZE,
     Launch,
     Memory,
     Worker,
@@ -44,17 +40,12 @@ from flylab.emulator.windows import DISPATCH_PACKET, KERNEL_ARGUMENTS
 from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
-    from flylab.emulator.counters.recorder import Recorder
     from flylab.emulator.counters.results import Counters
     from flylab.emulator.log import AccessLog
     from flylab.emulator.program import Loaded
 
 # LLVM may read a kernel argument in wider pieces than it has bytes.
 KERNARG_PADDING = 64
-# Counted in 64 bits by several threads.
-MOST_WORKGROUPS = 1 << 48
-MOST_PRIVATE_BYTES = 1 << 28
-Dims = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -80,81 +71,6 @@ class Report:
                   (self.instructions, "instruction", "s"), (self.clamped, "clamped access", "es"))
         said = ", ".join(f"{number} {what}{many if number != 1 else ''}" for number, what, many in counts)
         return f"{self.kernel}: {said} ({self.source})"
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """Workgroups, threads of each, and bytes of dynamic LDS."""
-
-    grid: Dims
-    block: Dims
-    shared: int
-
-    @property
-    def workgroups(self) -> int:
-        return math.prod(self.grid)
-
-    @property
-    def threads(self) -> int:
-        return math.prod(self.block)
-
-    @property
-    def waves(self) -> int:
-        return -(-self.threads // WAVE_SIZE)
-
-    def lds_bytes(self, kernel: IsaKernel) -> int:
-        """Bytes of LDS that a workgroup has, static and dynamic."""
-        return kernel.lds_bytes + self.shared
-
-    @classmethod
-    def of(cls, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int], shared: int) -> Geometry:
-        """A launch's shape, checked against the kernel and its chip."""
-        found = cls(_dims("grid", grid), _dims("block", block), whole("the dynamic LDS", shared))
-        if kernel.required_workgroup not in ((), found.block):
-            raise DeviceError(f"a block of {_times(found.block)} threads does not fit kernel '{kernel.name}', which is "
-                              f"compiled for {_times(kernel.required_workgroup)} exactly",
-                              hint=f"launch it with block={kernel.required_workgroup}")
-        limit = min(kernel.max_workgroup, kernel.target.max_workgroup)
-        if found.threads > limit:
-            raise DeviceError(f"a block of {_times(found.block)} = {found.threads} threads is too large for kernel "
-                              f"'{kernel.name}', which allows {limit}",
-                              hint="launch smaller blocks, or compile it for a larger workgroup")
-        for axis, groups, threads in zip("xyz", found.grid, found.block, strict=True):
-            if groups * threads >= 1 << 32:
-                raise DeviceError(f"a grid of {groups} blocks of {threads} threads overflows 32 bits along {axis}")
-        if found.workgroups > MOST_WORKGROUPS:
-            raise DeviceError(f"a grid of {_times(found.grid)} = {found.workgroups} blocks is more than the software "
-                              f"device counts, {MOST_WORKGROUPS}")
-        lds = found.lds_bytes(kernel)
-        if found.shared < 0:
-            raise DeviceError(f"the dynamic LDS is {shared} bytes, and 0 or more are possible")
-        if lds > kernel.target.lds_bytes:
-            raise DeviceError(f"kernel '{kernel.name}' with {kernel.lds_bytes} bytes of static and {found.shared} of "
-                              f"dynamic LDS takes {lds}, and a workgroup of {kernel.target} has "
-                              f"{kernel.target.lds_bytes}")
-        if not workgroups_per_unit(kernel, found.waves, lds):
-            raise DeviceError(f"a block of {found.threads} threads does not fit a compute unit of {kernel.target}, "
-                              f"where kernel '{kernel.name}' with {kernel.vector_registers} vector registers has "
-                              f"{kernel.occupancy}", hint="launch smaller blocks, or compile it for a larger workgroup")
-        private = kernel.scratch_bytes * WAVE_SIZE * found.waves
-        if private > MOST_PRIVATE_BYTES:
-            raise DeviceError(f"a block of {found.threads} threads with {kernel.scratch_bytes} bytes of private memory "
-                              f"each takes {private}, and the software device gives a block {MOST_PRIVATE_BYTES}")
-        return found
-
-
-def _dims(name: str, value: int | Sequence[int]) -> Dims:
-    several = isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1
-    numbers = tuple(whole(f"the {name}", n) for n in (value if several else (value,)))  # type: ignore[union-attr]
-    if not 1 <= len(numbers) <= 3:
-        raise DeviceError(f"the {name} has {len(numbers)} dimensions, and one to three are possible")
-    if min(numbers) < 1:
-        raise DeviceError(f"the {name} {_times(numbers)} is empty", hint="each dimension is at least 1")
-    return (*numbers, 1, 1)[:3]  # type: ignore[return-value]
-
-
-def _times(numbers: Sequence[int]) -> str:
-    return " x ".join(map(str, numbers))
 
 
 class Run:
@@ -186,21 +102,17 @@ class Run:
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
         total = geometry.workgroups
-        self.recorder = recorder(loaded.watch.log) if loaded.watch.log else None
+        self.watching, registers = Watching(loaded, geometry), loaded.registers
         # A log keeps the accesses of the first workgroups, whatever the threads do.
-        self.threads = 1 if self.recorder else min(threads or worker_count(), total)
-        probes, registers = loaded.probes, loaded.registers
-        shadow = probes.shadow(loaded.kernel, registers) if probes else b""
-        self.shadow = Memory(len(shadow), shadow)
-        self.notes = Memory(len(probes.notes), probes.notes) if probes else None
+        self.threads = 1 if self.watching.recorder else min(threads or worker_count(), total)
         # However the workers' chunks run, none begins a workgroup that the chip would not hold yet.
         ahead = max(1, self.residents.most // self.threads - 1)
         self.launch = Launch(
             next=0, total=total, chunk=max(1, min(64, ahead, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
             ranges=self.ranges.address, range_count=len(self.ranges), grid_x=geometry.grid[0],
-            grid_y=geometry.grid[1], waves=geometry.waves, vgpr_bytes=registers.shadow_at + len(shadow),
-            state_bytes=registers.wave_bytes, shadow_at=registers.shadow_at, shadow=self.shadow.address,
-            shadow_bytes=len(shadow),
+            grid_y=geometry.grid[1], waves=geometry.waves, state_bytes=registers.wave_bytes,
+            vgpr_bytes=registers.shadow_at + self.watching.shadow_bytes, shadow_at=registers.shadow_at,
+            shadow=self.watching.shadow.address, shadow_bytes=self.watching.shadow_bytes,
             initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
             entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
@@ -211,7 +123,7 @@ class Run:
             worker.launch, worker.ranges = ctypes.addressof(self.launch), self.ranges.address
             worker.check, worker.records = core["core check"], self.records.address
             worker.lds_bytes = self.launch.lds_bytes
-        self._watching = [self._watch(worker, probes, core["core find"]) for worker in self.workers if probes]
+        self.watching.equip(self.workers, core["core find"])
         self.contexts: list[Context | None] = [None] * self.threads
         self.busy = [False] * self.threads
         """Which workers are in native code."""
@@ -219,33 +131,6 @@ class Run:
         self._enter, self._take = _functions(core["core run"], core["core take"])
         self._error: BaseException | None = None
         self._over = threading.Lock()
-
-    def _watch(self, worker: Worker, probes: Probes, find: int) -> tuple[Memory, Memory]:
-        """Gives a worker what probes need; its tallies and its findings."""
-        tallies = Memory(probes.tally_bytes * len(self.loaded.kernel.instructions))
-        findings = Memory(MOST_FINDINGS * ctypes.sizeof(Entry))
-        assert self.notes is not None
-        worker.notes, worker.tallies, worker.tally_bytes = self.notes.address, tallies.address, probes.tally_bytes
-        worker.find, worker.findings = find, findings.address
-        worker.log = self.recorder.memory.address if self.recorder else None
-        return tallies, findings
-
-    def findings(self) -> Findings:
-        """What the checks found, so far."""
-        probes = self.loaded.probes
-        scene = Scene(self.loaded.kernel, self.geometry)
-        return Findings.of(self.workers if probes else (), scene, probes.instruments if probes else ())
-
-    def counters(self) -> Counters | None:
-        """What was counted, where that was asked for."""
-        if self.loaded.probes is None or not self.loaded.watch.counters:
-            return None
-        from flylab.emulator.counters.results import Counters
-
-        size = self.loaded.probes.tally_bytes * len(self.loaded.kernel.instructions)
-        tables = [memoryview((ctypes.c_char * size).from_address(w.tallies)) for w in self.workers]
-        return Counters.of(self.loaded.kernel, tables, self.geometry.workgroups,
-                           self.geometry.workgroups * self.geometry.waves)
 
     def enter(self, n: int) -> int:
         """Runs worker `n` in native code until it comes back; its status. A fault is kept as it was met."""
@@ -346,13 +231,6 @@ def _stop_all() -> None:
         run_.stop()
 
 
-def recorder(room: int) -> Recorder:
-    """The memory for a log of so many accesses."""
-    from flylab.emulator.counters.recorder import Recorder
-
-    return Recorder(room)
-
-
 @cache
 def _functions(run_address: int, take_address: int) -> tuple[Any, Any]:
     return (ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run_address),
@@ -378,7 +256,7 @@ def error_of(launch: Run, worker: Worker) -> DeviceError:
     number = (worker.fault_record - worker.records) // RECORD_BYTES
     error = fault_error(launch.loaded.kernel, launch.geometry, worker, number, launch.given, launch.own,
                         launch.loaded.checks)
-    error.workgroup, error.findings = worker.group, launch.findings().listed
+    error.workgroup, error.findings = worker.group, launch.watching.findings().listed
     return error
 
 
@@ -388,7 +266,7 @@ def finished(launch: Run) -> Report:
     Raises `OutOfBounds` or `DeviceError` for the lowest workgroup that failed.
     """
     launch.run()
-    loaded, geometry, found = launch.loaded, launch.geometry, launch.findings()
+    loaded, geometry, found = launch.loaded, launch.geometry, launch.watching.findings()
     if launch.faults:
         raise error_of(launch, min(launch.faults, key=lambda w: w.group))
     if launch.residents.still:
@@ -397,4 +275,4 @@ def finished(launch: Run) -> Report:
         raise error_
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers),
-                  counters=launch.counters(), log=launch.recorder.log(launch) if launch.recorder else None)
+                  counters=launch.watching.counters(), log=launch.watching.log(launch))

@@ -18,7 +18,7 @@ from flylab.errors import CheckError
 from flylab.places import SourceLine
 
 if TYPE_CHECKING:
-    from flylab.emulator.execution.run import Dims, Geometry
+    from flylab.emulator.execution.geometry import Dims, Geometry
     from flylab.emulator.probes.probe import Instrument
 
 # Findings that a worker keeps; what is more is counted.

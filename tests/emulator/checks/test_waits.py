@@ -22,7 +22,7 @@ from flylab.emulator import Program
 from flylab.emulator.checks.pending import suspects
 from flylab.emulator.debugger.begin import begin
 from flylab.emulator.debugger.copies import Copies
-from flylab.emulator.execution.run import Geometry
+from flylab.emulator.execution.geometry import Geometry
 from flylab.errors import CheckError
 from tests.emulator.checks.waits_oracle import unprotected
 from tests.emulator.toolchain import CHIPS, assembly
