@@ -60,6 +60,14 @@ def cache_shares(log: AccessLog, resident: int, units: int) -> CacheShares:
     """How the accesses of a log of one workgroup fall into lines, with `resident` workgroups on each of `units`
     compute units of a die.
 
+    >>> import flylab, numpy as np
+    >>> from flylab.kernels.elementwise.vector_add import vector_add
+    >>> x = np.ones(1024, np.float32)
+    >>> with flylab.watch(check=None, log=True):
+    ...     log = vector_add(x, x.copy(), x.copy()).log       # 3 arrays of 32 lines, each line by 2 quarters of it
+    >>> print(cache_shares(log.where(block=0), resident=8, units=32))
+    of 24 lines 100.0% are asked of the L2, and 0.0% are read anew behind it (modelled)
+
     Raises `FlylabError` for a log of several workgroups, and for fewer than one resident workgroup or unit.
     """
     if resident < 1 or units < 1:

@@ -1,8 +1,9 @@
 """An estimate of a launch's time: what it asks of each resource, what bounds it, and what latency is left exposed.
 
 Every resource gets the clocks that the busiest compute unit (or die, or the whole device) needs for its part of the
-launch. A wave's own path, with what it waits for, is one more: as many workgroups as fit hide each other's waits. The
-times are joined as a norm: the largest counts, and the others a little. All of it is a model, and says so.
+launch; what the caches keep is part of the work. A wave's own path, with what it waits for, is one more: as many
+workgroups as fit hide each other's waits. The times are joined as a norm: the largest counts, and the others a little.
+All of it is a model, and says so.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Wait:
 
 def path_of(kernel: IsaKernel, effects: Sequence[Effects], times: Sequence[float]) -> tuple[float, tuple[Wait, ...]]:
     """The issue slots and the waits, in order, of a wave that executes instruction n `times[n]` times."""
-    walk = _Walk(effects, times, tuple(_loops(kernel, effects)))
+    walk = _Walk(effects, times, tuple(loops_of(kernel, effects)))
     walk.go(0, len(effects), 1.0, ())
     return walk.issue, tuple(walk.found)
 
@@ -63,7 +63,7 @@ def standing(waits: Sequence[Wait], latency: Callable[[Wait], float], slot: floa
     return total
 
 
-def _loops(kernel: IsaKernel, effects: Sequence[Effects]) -> list[tuple[int, int]]:
+def loops_of(kernel: IsaKernel, effects: Sequence[Effects]) -> list[tuple[int, int]]:
     """The first and the last instruction of each loop: a jump back and where it goes."""
     found = []
     for number, (instruction, effect) in enumerate(zip(kernel.instructions, effects, strict=True)):

@@ -4,7 +4,8 @@
     python tests/benchmarks/isa_table.py --write --peer-python .venv-peer/bin/python         both (`make peer` makes it)
 
 Both sides compile one text (see peer.py), and both listings are counted by `flylab.codegen.isa`. Without the wheel its
-committed figures stay. A test holds that the committed figures of ours are those of the present compiler.
+committed figures stay. The section on the ladders, which the wheel has no part in, is that of ladder_table.py. A test
+holds that the committed figures of ours are those of the present compiler.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from cases import CASES  # noqa: E402
 import flylab  # noqa: E402
 import flylab.compiler as flyc  # noqa: E402
 from flylab.codegen.isa import Isa  # noqa: E402
+from tests.benchmarks import ladder_table  # noqa: E402
+from tests.benchmarks.ladder_table import PAGE  # noqa: E402
 
-PAGE = ROOT / "kernels/README.md"
 CHIPS = ("gfx942", "gfx950")
 COLUMNS = ("instructions", "MFMA", "VGPR", "AGPR", "SGPR", "LDS", "spills", "scratch")
 ABSENT = "-"
@@ -78,7 +80,7 @@ def read(text: str) -> dict[tuple[str, str], tuple[Figures, Figures]]:
 
 
 def page(figures: dict[tuple[str, str], tuple[Figures, Figures]]) -> str:
-    """The page with these figures."""
+    """The page with these figures, up to the ladders."""
     lines = [ABOUT, "| " + " | ".join(("kernel", "chip", *COLUMNS)) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
     for (title, chip), (mine, theirs) in figures.items():
         cells = [f"{left} / {right}" for left, right in zip(mine, theirs or (ABSENT,) * len(mine), strict=True)]
@@ -99,7 +101,8 @@ def main() -> None:
         for chip in CHIPS:
             kept = old.get((case.title, chip), ((), ()))[1]
             figures[case.title, chip] = ours(key, chip), wheel.get((key, chip), kept)
-    text = page(figures)
+    rows = ladder_table.shown()
+    text = page(figures) + ladder_table.section([ladder_table.line(row) for row in rows], rows)
     if options.write:
         PAGE.write_text(text)
     else:

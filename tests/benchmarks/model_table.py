@@ -14,7 +14,7 @@ import argparse
 import csv
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ WHY = {
     "ping-pong": "no kernel of ours yet: two groups of waves that take turns",
     "attention D128": "no kernel of ours yet"}
 """Why a row is not covered, by its shape, its variant or its op."""
+STEPS_TO = "the steps to the best"
 STEPS = "only the name of its step is published; ours has {}"
 FAR_BECAUSE = {
     ("sgemm", "v1_lds_tile"): "ours reads 16 steps from LDS in 12 instructions of 8 and 16 bytes; with an instruction "
@@ -131,17 +132,17 @@ def counted() -> list[Published]:
 def page(published: Sequence[Published], parameters: Parameters) -> str:
     """The page's text."""
     predicted = [predict(row, parameters) for row in published]
-    return "\n".join([ABOUT, *_errors(predicted), "", *_rows(predicted), "", *_far(predicted), "",
+    return "\n".join([ABOUT, *_errors(predicted, parameters), "", *_rows(predicted), "", *_far(predicted), "",
                       *_parameters(parameters), "", *_missing(published), ""])
 
 
 def group(row: Published) -> str:
     """The rows whose error is told together: those of an op; of GEMMs, the steps to the best one by themselves."""
     steps = row.op.startswith("GEMM") and row.variant != "best" and not row.variant.startswith("tile")
-    return f"{row.op}, the steps to the best" if steps else row.op
+    return f"{row.op}, {STEPS_TO}" if steps else row.op
 
 
-def _errors(predicted: Sequence[Predicted]) -> list[str]:
+def _errors(predicted: Sequence[Predicted], parameters: Parameters) -> list[str]:
     def told(name: str, rows: list[Predicted]) -> str:
         alike, pairs = pairs_in_order(rows)
         return f"* {name}: {error(rows)}; {alike} of {pairs} pairs in order."
@@ -152,8 +153,22 @@ def _errors(predicted: Sequence[Predicted]) -> list[str]:
              told(f"Rows that parameters were fitted to ({', '.join(FITTED_SHAPES)} of the ladder, and "
                   f"{' '.join(OF_THE_CLOCK)})", [each for each in predicted if each.row.fitted]),
              told("Rows held out (all others)", [each for each in predicted if not each.row.fitted])]
-    return lines + [told(name, [each for each in predicted if group(each.row) == name])
-                    for name in dict.fromkeys(group(each.row) for each in predicted)]
+    lines += [told(name, [each for each in predicted if group(each.row) == name])
+              for name in dict.fromkeys(group(each.row) for each in predicted)]
+    return [*lines, *_of_the_clock(predicted, parameters)]
+
+
+def _of_the_clock(predicted: Sequence[Predicted], parameters: Parameters) -> list[str]:
+    """What the rule of the clock is worth: the rows that it tells apart, at either clock."""
+    lines = []
+    for name, kind in (("with", "sustained"), ("without", "peak")):
+        chosen = [each.row for each in predicted if each.row.clock == kind and STEPS_TO not in group(each.row)]
+        found = {clock: error(predict(replace(row, clock=clock), parameters) for row in chosen)
+                 for clock in ("peak", "sustained")}
+        lines.append(f"* The {len(chosen)} rows {name} matrix instructions (without the steps to the best) at the peak "
+                     f"clock: a factor of {found['peak'].factor:.2f}; at the sustained clock: "
+                     f"{found['sustained'].factor:.2f}.")
+    return lines
 
 
 def _rows(predicted: Sequence[Predicted]) -> list[str]:

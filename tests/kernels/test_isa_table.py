@@ -13,7 +13,7 @@ TABLE = read(PAGE.read_text())
 
 
 def test_the_page_is_what_the_command_writes_of_its_figures():
-    assert page(TABLE) == PAGE.read_text()
+    assert page(TABLE) == PAGE.read_text().partition("\n## The ladders")[0]
     assert list(TABLE) == [(case.title, chip) for case in CASES.values() for chip in CHIPS]
 
 

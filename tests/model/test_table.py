@@ -74,6 +74,10 @@ def test_one_rule_tells_the_clock() -> None:
         peak, sustained = clocks[key[3]]
         assert clock == (f"sustained, {sustained}" if tuple(key) in matrix else f"peak, {peak}")
     assert {row.op for row in ROWS if row.clock == "sustained"} == {"sgemm", "GEMM f16", "GEMM bf16", "GEMM fp8"}
+    told = re.findall(r"matrix instructions .* at the peak clock: a factor of (\S+); at the sustained clock: (\S+)\.\n",
+                      PAGE.read_text())
+    (with_peak, with_sustained), (without_peak, without_sustained) = [map(float, pair) for pair in told]
+    assert with_sustained < with_peak and without_peak < without_sustained
 
 
 def test_every_published_row_is_in_one_of_the_tables() -> None:
