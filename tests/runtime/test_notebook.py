@@ -150,4 +150,4 @@ def test_the_laboratory_names_cells() -> None:
     assert error.count("cell In[1], line 10") >= 1 and error.startswith("cell In[1], line 11, in k")
     table, _, debugger = rest.partition("block (0, 0, 0)")
     assert "\nline of cell In[1] " in table and "\n  11  A[t] = s[t ^ 64]   " in table
-    assert "(cell In[1], line 11)" in debugger and "  cell In[1], line 10: s[t] = A[t]" in debugger
+    assert "(cell In[1], line 11)" in debugger and "  line 10: s[t] = A[t]" in debugger

@@ -32,10 +32,13 @@ def listing(kernel: IsaKernel, now: Instruction | None, around: int) -> Text:
     middle = now.index if now else 0
     shown = [i for i in kernel.instructions if abs(i.index - middle) <= around and i.mnemonic != END_OF_FUNCTION]
     width = max(len(i.text.strip()) for i in shown)
+    several = len({i.source[0] for i in kernel.instructions if i.source}) > 1
     rows, before = [], None
     for instruction in shown:
         line = source_line(kernel, instruction)
-        said = f"  {line.name}, line {line.line}: {line.text.strip()}" if line and _key(line) != before else ""
+        said = ""
+        if line and _key(line) != before:
+            said = f"  {f'{line.name}, ' * several}line {line.line}: {line.text.strip()}"
         before = _key(line) if line else before
         arrow = "->" if instruction is now else "  "
         rows.append(f"{arrow} {instruction.index:4}  {instruction.text.strip():{width}}{said}".rstrip())
