@@ -164,8 +164,13 @@ class AccessLog:
         return int(x + self.block[0] * (y + self.block[1] * z))
 
     def lanes(self, entry: int) -> np.ndarray:
-        """The lanes that an entry served, lowest first."""
+        """The lanes that an entry served, lowest first. Raises `DeviceError` for an entry that is not there."""
+        self._check(entry)
         return np.flatnonzero(_served(self.entries[entry:entry + 1])[0])
+
+    def _check(self, entry: int) -> None:
+        if not 0 <= entry < len(self):
+            raise DeviceError(f"the log has no entry {entry}", hint=f"it has {len(self)}, numbered from 0")
 
     def tensor(self, name: str) -> Tensor:
         """An argument that was an array, by its name. Raises `DeviceError` where there is none."""
@@ -195,6 +200,7 @@ class AccessLog:
 
     def lds(self, entry: int) -> LdsTraffic:
         """The words and banks of an entry that is an access of LDS. Raises `DeviceError` for another one."""
+        self._check(entry)
         row = self.entries[entry]
         if row["space"] != LDS:
             raise DeviceError(f"entry {entry} is a {row['does']} of {row['space']} memory, and none of LDS",

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from flylab import settings
@@ -107,6 +108,10 @@ LOG_ENTRIES = 1 << 16
 def _entries(log: int | bool) -> int:
     if log is True:
         return LOG_ENTRIES
-    if not isinstance(log, int) or log < 0:
+    try:
+        number = index(log)
+    except TypeError:
+        number = -1
+    if number < 0:
         raise DeviceError(f"log is {log!r}", hint="it is True, False, or how many accesses are kept")
-    return int(log)
+    return number

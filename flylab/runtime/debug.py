@@ -10,6 +10,7 @@ from flylab.emulator.debugger.begin import begin
 from flylab.emulator.debugger.copies import Copies
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.emulator.execution.geometry import Geometry
+from flylab.emulator.watch import AUTO
 from flylab.errors import ArgumentError, DebugError
 from flylab.passes.host import Launch
 from flylab.runtime import emulated
@@ -17,13 +18,14 @@ from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import EMULATED, current
 from flylab.runtime.launch import bound_to, buffers_of, execute, find, launches, packed, placed
 from flylab.runtime.printing import PrintBuffer
+from flylab.runtime.watching import asked
 
 # Bytes for what a kernel prints under the debugger, which are part of its snapshots.
 MOST_PRINTED = 1 << 20
 
 
 def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: int | Sequence[int] = 0,
-          check: Any = "auto", room: int = 32 << 20, **named: Any) -> Debugger:
+          check: Any = AUTO, room: int = 32 << 20, **named: Any) -> Debugger:
     """A debugger at the start of a workgroup of what a launcher launches, on copies of its arrays.
 
         dbg = flylab.debug(launch, A, B, at_block=(1, 0, 0))
@@ -31,9 +33,10 @@ def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: in
         dbg.back()
 
     `kernel` is the launch to look at, its number or the kernel's name; those before it run first. `at_block` is the
-    workgroup, its number or (x, y, z); those before it run first, too. `check` is as for `flylab.watch`, `room` the
-    bytes that snapshots may take. Raises what the launch raises on the way there, and `DebugError` for a launch or a
-    workgroup that is not there, or on another device than the software device.
+    workgroup, its number or (x, y, z); those before it run first, too. `check` is as for `flylab.watch`, whose choice
+    holds where it is "auto"; `room` are the bytes that snapshots may take.
+    Raises what the launch raises on the way there, and `DebugError` for a launch or a workgroup that is not there, or
+    on another device than the software device.
     """
     if not isinstance(launcher, Launcher):
         raise ArgumentError(f"a launcher is needed, and a {type(launcher).__name__} was given",
@@ -46,6 +49,7 @@ def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: in
     compiled, copies, seen = find(launcher, bound, device), Copies(buffers_of(bound)), list[str]()
     for number, launch in enumerate(launches(compiled, bound, copies.buffers)):
         if kernel in (number, launch.kernel, compiled.functions[launch.kernel].name):
+            check = asked().check if check == AUTO else check
             return _begin(compiled, launch, copies, (at_block, check, room))
         seen.append(launch.kernel)
         execute(compiled, launch, copies.buffers)
@@ -61,6 +65,10 @@ def _begin(compiled: Compiled, launch: Launch, copies: Copies, options: tuple[An
         geometry = Geometry.of(compiled.isa.kernels[launch.kernel], grid, block, launch.smem)
 
         def printed() -> str:
-            return buffer.text(compiled.lines[launch.kernel], grid, block) if buffer else ""
+            if not buffer:
+                return ""
+            text = buffer.text(compiled.lines[launch.kernel], grid, block)
+            lost = f"({buffer.lost} more lines: the debugger keeps {buffer.nbytes} bytes of them)\n"
+            return text + lost if buffer.lost else text
 
         return begin(compiled.program, launch.kernel, geometry, segment, copies, *options, own, printed)

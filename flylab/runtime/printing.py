@@ -64,9 +64,14 @@ class PrintBuffer:
             found.sort()
             return "".join([_text(lines[words[at] - 1], words, at + RECORD_WORDS) for _, _, at in found])
 
+    @property
+    def lost(self) -> int:
+        """How many lines found no room."""
+        return self._get(LOST)
+
     def check(self, kernel: str) -> None:
         """Raise `DeviceError` where lines found no room, with their number."""
-        lost = self._get(LOST)
+        lost = self.lost
         if lost:
             raise DeviceError(
                 f"kernel '{kernel}' printed {lost} line{'s' * (lost > 1)} more than the {self.nbytes} bytes for them "

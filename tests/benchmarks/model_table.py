@@ -74,7 +74,8 @@ For each row our kernel is compiled for the published launch, its first workgrou
 counters, the accesses of its first workgroup are followed through its share of the caches, and the whole launch is
 taken to be so many times the same. The model knows nothing of the published kernel's own text: where our listing keeps
 fewer loads in flight than the published one did (or more), the model says so by its time. "Held out" means that no
-parameter was fitted to a row; which resources the model has was decided with all rows in view.
+parameter was fitted to a row; which resources the model has, how it takes waits and caches, and the rule for the clock
+were decided with the results of all rows known.
 
 The clock follows one rule: a launch with matrix instructions runs at the product's sustained clock, any other at its
 peak clock. AMD measured the sustained one under matrix load (1.1 to 1.23 GHz on MI300X at 750 W); vector work draws

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
 from itertools import product
 from types import MappingProxyType
@@ -84,6 +84,10 @@ class Effects:
     """True where M0 says which register is the source or the result, which is then in no span."""
     passes: int = 0
     """Of matrix instructions: passes of four clocks each."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = (getattr(self, one.name) for one in fields(self))
+        return Effects, tuple(dict(value) if isinstance(value, Mapping) else value for value in values)
 
 
 class _Shape(NamedTuple):

@@ -4,9 +4,10 @@ Times rise at every barrier that a wave reaches (`GroupShadow`): two accesses ar
 not older than the last barrier that the later one's wave has passed. A cell is one number of 64 bits:
 
     bit 62      a load to LDS that may still be under way: whoever comes next has to look
-    bits 34-61  the time
-    bits 14-33  the number of the instruction
-    bits 10-13  SHARED: more than one thread did this atomic; ATOMIC; DIRECT: a load to LDS; DETAILED: see the bytes
+    bits 35-61  the time
+    bits 15-34  the number of the instruction
+    bits 10-14  SHARED: more than one thread did this atomic; ATOMIC; DIRECT: a load to LDS; DETAILED: see the bytes;
+                SWAP: an atomic that compares and swaps
     bits 0-9    the thread
 
 There are four planes of cells: the last write, its stamp (the number of the operation, and the execution that it was
@@ -27,13 +28,13 @@ from flylab.emulator.probes.shadow import CELLS_AT, GroupShadow, GroupWave, Wave
 from flylab.emulator.state import LDS_SPARE, LDS_STEP, WAVE_SIZE, Worker
 
 THREAD, WAVE = 0x3FF, 0x3C0
-SHARED, ATOMIC, DIRECT, DETAILED = 1 << 10, 1 << 11, 1 << 12, 1 << 13
-INDEX_AT, INDEX_BITS, TIME_AT, TIME_BITS = 14, 20, 34, 28
+SHARED, ATOMIC, DIRECT, DETAILED, SWAP = 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14
+INDEX_AT, INDEX_BITS, TIME_AT, TIME_BITS = 15, 20, 35, 27
 ATTENTION = 1 << 62
 # What differs between a cell and one's own where another thread was there, or one has to look closer.
 CLOSER = THREAD | SHARED | DETAILED | ATTENTION
 # What an access is: its bytes at a place, then flags. HIGH: its data is the upper half of a register.
-SIZE, READS, WRITES, IS_ATOMIC, IS_DIRECT, HIGH = 0x1F, 0x20, 0x40, 0x80, 0x100, 0x200
+SIZE, READS, WRITES, IS_ATOMIC, IS_DIRECT, HIGH, IS_SWAP = 0x1F, 0x20, 0x40, 0x80, 0x100, 0x200, 0x400
 QUICK_SIZES = (1, 2, 4, 8, 12, 16)
 UNROLLED = 2
 # The access of one lane, and of all lanes at the addresses in a row; both with where the data of a write is.

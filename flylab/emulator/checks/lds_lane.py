@@ -2,7 +2,8 @@
 
 Two accesses race where they are concurrent, by different threads, one of them a write, and not both atomic. A load to
 LDS is done by its wave as a whole, so it races with nothing of its own wave. Threads that write a byte by one
-instruction race where they write different values: that all write one value is a habit, and does no harm.
+instruction race where they write different values: that all write one value is a habit, and does no harm. A loop
+around a compare-and-swap begins by a read, which atomic or not is the same instruction: between these two is no race.
 
 Of what one thread does to a byte between two barriers, the last write and the last read are kept. That hides no race,
 but for a thread that writes what another one wrote by the same instruction: a race with an earlier write of that one.
@@ -19,10 +20,12 @@ from flylab.emulator.checks.lds_cells import (
     INDEX_BITS,
     IS_ATOMIC,
     IS_DIRECT,
+    IS_SWAP,
     LANE,
     READS,
     SHARED,
     SIZE,
+    SWAP,
     THREAD,
     TIME_AT,
     TIME_BITS,
@@ -57,8 +60,8 @@ class _Lane:
         self.size = self.flags & SIZE
         self.lane_number = Value(b, "%lane", "i64")
         self.mine = self.place.mine(self.lane_number)
-        self.reads, self.writes, self.atomic, self.direct = (
-            (self.flags & flag).cmp("ne", 0) for flag in (READS, WRITES, IS_ATOMIC, IS_DIRECT))
+        self.reads, self.writes, self.atomic, self.swap, self.direct = (
+            (self.flags & flag).cmp("ne", 0) for flag in (READS, WRITES, IS_ATOMIC, IS_SWAP, IS_DIRECT))
         operation = self.direct.select(*(b.field("%shadow", WaveShadow, f"{n}_issued") for n in ("vm", "lgkm")))
         self.stamp = self.place.stamp(operation)
         self.at_slot, self.flag_slot = b.let("alloca i32", "ptr").name, b.let("alloca i1", "ptr").name
@@ -110,11 +113,12 @@ class _Lane:
         cell, stamp, one, two = (b.load(p, "i64", align=8) for p in self.places)
         self.check_wait(cell, stamp)
         self.check_write(cell, stamp, (one, two))
-        with b.when(self.writes):
+        with b.when(self.writes & ~self.swap):
             kept = [self.others(c) & self.recent(c) & ~self.has(c, ATOMIC) & ~(self.direct & self.same_wave(c))
                     for c in (one, two)]
             with b.when(kept[0] | kept[1]):
                 self.report(WRITE_AFTER_READ, kept[0].select(one, two))
+        with b.when(self.writes):
             self.set_write(cell)
         with b.when(self.reads):
             self.set_reader(one, two)
@@ -148,7 +152,8 @@ class _Lane:
     def check_write(self, cell: Value, stamp: Value, readers: tuple[Value, Value]) -> None:
         """A race with the last write, or, where that is one of several atomics, with another of them."""
         b, other, recent, own = self.b, self.others(cell), self.recent(cell), self.same_wave(cell)
-        excused = self.atomic & self.has(cell, ATOMIC) | own & (self.direct | self.has(cell, DIRECT))
+        begins = ~self.writes & self.has(cell, SWAP)
+        excused = self.atomic & self.has(cell, ATOMIC) | own & (self.direct | self.has(cell, DIRECT)) | begins
         kind = self.writes.select(b.const(WRITE_AFTER_WRITE, "i64"), READ_AFTER_WRITE)
         with b.when(other & recent & ~excused):
             alike = self.writes & ~self.atomic & ((cell ^ self.mine).shr(INDEX_AT) & INDICES).cmp("eq", 0)
@@ -159,7 +164,7 @@ class _Lane:
                 b.store(self.changes_memory(), self.flag_slot, 1)
             with b.when(b.load(self.flag_slot, "i1", align=1)):
                 self.report(kind, cell)
-        with b.when(~other & recent & self.has(cell, SHARED) & ~self.atomic):
+        with b.when(~other & recent & self.has(cell, SHARED) & ~self.atomic & ~begins):
             kept = [self.others(c) & self.recent(c) & self.has(c, ATOMIC) for c in readers]
             with b.when(kept[0] | kept[1]):
                 self.report(kind, kept[0].select(*readers))
@@ -199,7 +204,8 @@ class _Lane:
         again = self.atomic & self.has(cell, ATOMIC) & self.recent(cell)
         several = again & (self.others(cell) | self.has(cell, SHARED))
         flags = b.const(0, "i64")
-        for condition, bits in ((self.atomic, ATOMIC), (self.direct, DIRECT | ATTENTION), (several, SHARED)):
+        for condition, bits in ((self.atomic, ATOMIC), (self.swap, SWAP), (self.direct, DIRECT | ATTENTION),
+                                (several, SHARED)):
             flags = flags | condition.select(b.const(bits, "i64"), 0)
         # A thread's plain write counts for more than its atomic.
         with b.when(~(self.atomic & self.recent(cell) & ~self.others(cell) & ~self.has(cell, ATOMIC))):

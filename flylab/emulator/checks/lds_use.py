@@ -13,6 +13,7 @@ from flylab.emulator.probes.probe import Site
 BY_ROW, BY_LANE, ONE, GENERIC = "row", "lane", "one", "generic"
 # M0 is the address of ds_append and of loads to LDS; of the forms by thread its lower half counts.
 WHOLE_M0, LOW_M0 = -1, 0xFFFF
+COMPARE_AND_SWAP = ("_cmpst_", "_cmpswap")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class LdsUse:
     reads: bool = False
     writes: bool = False
     atomic: bool = False
+    swap: bool = False
     direct: bool = False
     high: bool = False
     m0_bits: int = WHOLE_M0
@@ -41,7 +43,7 @@ def lds_use(site: Site) -> LdsUse | None:
     effects, instruction, registers = site.effects, site.instruction, site.registers
     name = base_name(instruction.mnemonic)
     flags = {"reads": effects.load or effects.atomic, "writes": effects.store or effects.atomic,
-             "atomic": effects.atomic}
+             "atomic": effects.atomic, "swap": any(word in name for word in COMPARE_AND_SWAP)}
     if effects.to_lds:
         space = "private" if effects.space == "scratch" else effects.space
         offset, _ = modifiers(instruction, space, BUFFER_FLAGS | {"lds"})

@@ -75,7 +75,8 @@ class Races:
 
 def _use_piece(use: LdsUse) -> Piece:
     flags = use.bytes | (lds_cells.READS * use.reads | lds_cells.WRITES * use.writes | lds_cells.IS_ATOMIC * use.atomic
-                         | lds_cells.IS_DIRECT * use.direct | lds_cells.HIGH * use.high)
+                         | lds_cells.IS_SWAP * use.swap | lds_cells.IS_DIRECT * use.direct
+                         | lds_cells.HIGH * use.high)
     quick = use.form == BY_ROW and use.bytes in QUICK_SIZES and use.reads != use.writes
     lanes = quick_name(use.bytes, use.writes) if quick else LANES_NAME
     words = (flags, use.row, *(word for place in use.places for word in place))

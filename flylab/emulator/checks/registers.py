@@ -4,8 +4,9 @@ As Valgrind's Memcheck does, it follows which lanes and bits are defined through
 says nothing until one is looked at: as an address, as data that goes to global memory, by a branch, or in EXEC. So code
 that copies, packs or selects undefined values and does not use them, as compilers make, is no finding.
 
-What it does not tell: a half or byte of a vector register from the whole; private memory, which counts as defined, so
-that spilled registers come back; which lanes DPP and its kin take a value from (defined where any active lane is).
+What it does not tell: a half or byte of a vector register from the whole, read from LDS or not; private memory, which
+counts as defined, so that spilled registers come back; which lanes DPP and its kin take a value from (defined where any
+active lane is).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Operations of vector memory raise vmcnt and come back in order, those of LDS rai
 raise lgkmcnt, flat ones both, and come back in any order, so that while one is on its way only a wait for 0 says
 anything. A register is pending from its load until enough has been waited for; reading it is a finding, and so is
 overwriting it by what is not ordered behind the load. Then it counts as arrived, so that only the first use is told.
+A wave holds no more operations than its counter counts: it issues no other one before the first is back.
 
 Of a vector register the lanes count that were active at the load: others are not filled, and may be used. An
 instruction that obeys EXEC uses its active lanes, any other one (matrix instructions, v_readlane) all of them.
@@ -32,6 +33,8 @@ MISSING_VM, MISSING_LGKM = 401, 402
 _COUNTERS = {MISSING_VM: "vmcnt", MISSING_LGKM: "lgkmcnt"}
 # What the fields of the shadow are called by counter.
 _PREFIX = {"vmcnt": "vm", "lgkmcnt": "lgkm"}
+# The most that each counts, in 6 and 4 bits.
+_MOST = {"vmcnt": 63, "lgkmcnt": 15}
 # Words of a use: the row or the scalar register, and flags.
 OVERWRITES, ORDERED_VM, ORDERED_LGKM = 1, 2, 4
 
@@ -125,6 +128,7 @@ def _emit_issue(raises: Sequence[str], ordered: bool, flat: bool, scalar: bool, 
         b.store(frame.index.to("i32"), b.at(ring, (number & RING - 1).to("i64").shl(2)))
         if not ordered:
             b.set_field(frame.shadow, WaveShadow, f"{prefix}_flat" if flat else "lgkm_scalar", number)
+        _emit_full(b, frame.shadow, name, number)
     for n in range(count):
         if scalar:
             b.store(numbers["lgkmcnt"], _scalar(b, frame.shadow, frame.word(n)))
@@ -132,6 +136,14 @@ def _emit_issue(raises: Sequence[str], ordered: bool, flat: bool, scalar: bool, 
             zero = b.const(0, "i32")
             frame.call("track", frame.shadow, frame.index, frame.exec, frame.word(n), numbers.get("vmcnt", zero),
                        numbers.get("lgkmcnt", zero))
+
+
+def _emit_full(b: Builder, shadow: str, name: str, number: Value) -> None:
+    """An operation that is issued while its counter is full waits for the first of those on their way."""
+    prefix, most = _PREFIX[name], _MOST[name]
+    done = b.field(shadow, WaveShadow, f"{prefix}_done")
+    with b.when((number - done).cmp("ugt", most) & _in_order(b, shadow, prefix, done)):
+        b.set_field(shadow, WaveShadow, f"{prefix}_done", number - most)
 
 
 def _emit_wait(name: str, some: bool, frame: Frame) -> None:

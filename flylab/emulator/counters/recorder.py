@@ -30,7 +30,8 @@ from flylab.emulator.memory.typed import Formatted
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Frame, Piece, Site
 from flylab.emulator.probes.shadow import Template
-from flylab.emulator.state import SHARED_APERTURE, WAVE_SIZE, Memory, Worker
+from flylab.emulator.state import ALIGNMENT, SHARED_APERTURE, WAVE_SIZE, Worker
+from flylab.errors import DeviceError
 from flylab.lds_banks import phases
 
 if TYPE_CHECKING:
@@ -166,11 +167,17 @@ INSTRUMENT = Recording()
 
 
 class Recorder:
-    """The native memory of a log."""
+    """The native memory of a log, which takes none before it is written. Raises `DeviceError` where it has no room."""
 
     def __init__(self, room: int):
-        self.memory = Memory(ctypes.sizeof(Head) + room * ctypes.sizeof(Record))
-        self.head = Head.from_address(self.memory.address)
+        size = ctypes.sizeof(Head) + room * ctypes.sizeof(Record)
+        try:
+            self._keep = np.zeros(size + ALIGNMENT, np.uint8)
+        except (MemoryError, OverflowError, ValueError):
+            raise DeviceError(f"there is no room for a log of {room} accesses, which takes {size} bytes",
+                              hint="log=65536 keeps as many; log.left_out counts the others") from None
+        self.address = -(-self._keep.ctypes.data // ALIGNMENT) * ALIGNMENT
+        self.head = Head.from_address(self.address)
         self.head.room = room
 
     def log(self, run: Run) -> AccessLog:
@@ -178,7 +185,7 @@ class Recorder:
         kernel = run.loaded.kernel
         instructions = kernel.instructions
         records = np.ctypeslib.as_array(
-            (Record * self.head.used).from_address(self.memory.address + ctypes.sizeof(Head)))
+            (Record * self.head.used).from_address(self.address + ctypes.sizeof(Head)))
         tensors = tuple(Tensor(b.name, b.pointer, b.view.shape, b.view.strides, b.view.itemsize)
                         for b in run.given if b.view is not None)
         found = [effects(i, kernel.target) for i in instructions]

@@ -100,7 +100,7 @@ class LineCounts:
     counts: Counts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Counters:
     """What a launch counted, by instruction; every figure is emulated, and none is a time.
 
@@ -136,8 +136,11 @@ class Counters:
         return len(self.texts)
 
     def counts(self, numbers: Iterable[int]) -> Counts:
-        """The figures of some instructions, by their numbers, together."""
+        """The figures of some instructions, by their numbers, together. Raises `DeviceError` for one not there."""
         chosen = np.fromiter(numbers, np.int64)
+        if len(wrong := chosen[(chosen < 0) | (chosen >= len(self))]):
+            raise DeviceError(f"kernel '{self.kernel}' has no instruction {wrong[0]}",
+                              hint=f"they are numbered 0 to {len(self) - 1}")
         return Counts(*(int(self.columns[figure][chosen].sum()) for figure in FIGURES))
 
     @cached_property

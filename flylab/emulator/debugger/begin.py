@@ -11,10 +11,11 @@ from flylab.emulator.arrays import Buffer
 from flylab.emulator.debugger.copies import Copies
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.emulator.debugger.session import Session
+from flylab.emulator.execution.faults import coordinates
 from flylab.emulator.execution.geometry import Dims, Geometry
-from flylab.emulator.execution.run import finished
+from flylab.emulator.execution.run import Run, finished
 from flylab.emulator.watch import UNWATCHED, watched
-from flylab.errors import DebugError
+from flylab.errors import DebugError, DeviceError
 
 if TYPE_CHECKING:
     from flylab.emulator.program import Program
@@ -33,17 +34,30 @@ def begin(program: Program, kernel: str, geometry: Geometry, segment: bytes, cop
           at_block: int | Sequence[int], check: Any, room: int, own: Sequence[Buffer] = (),
           printed: Callable[[], str] | None = None) -> Debugger:
     """A debugger of a launch with packed arguments, on copies of its arrays."""
-    group = _group(at_block, geometry.grid)
+    group, room = _group(at_block, geometry.grid), whole("room", room)
     watch = watched(check, False, False, geometry.threads * geometry.workgroups)
     if any(section.writable and section.size for section in program.isa.sections.values()):
         program = program.copy()  # its data is not that of other launches
     if group:
         before = program.prepare(kernel, geometry, segment, copies.buffers, own, UNWATCHED, 1)
-        before.launch.total = group
-        finished(before)
+        _run_before(before, group)
     run = program.prepare(kernel, geometry, segment, copies.buffers, own, watch, 1)
     writable = [b for b in (*run.given, *run.own) if b.writable and b.nbytes > 0]
     return Debugger(Session(program, run, group, writable, room), copies.arrays(), printed)
+
+
+def _run_before(before: Run, group: int) -> None:
+    """Runs the workgroups before one. Raises `DebugError` where they wait for it, or for one after it."""
+    before.launch.total = group
+    try:
+        finished(before)
+    except DeviceError as error:
+        if not before.residents.still:
+            raise
+        block = coordinates(group, before.geometry.grid)
+        raise DebugError(f"the blocks before block {block} do not end without it and those after it: {error.message}",
+                         where=error.where, hint="the debugger runs one block after the other; at_block=0 begins at "
+                         "the first") from error
 
 
 def _group(at_block: int | Sequence[int], grid: Dims) -> int:

@@ -15,7 +15,7 @@ from flylab.emulator.debugger.show import described, listing
 from flylab.emulator.debugger.stepping import TRACE
 from flylab.emulator.debugger.view import WaveView
 from flylab.emulator.state import WAVE_SIZE
-from flylab.errors import DebugError
+from flylab.errors import DebugError, DeviceError
 from flylab.shown import Text
 
 
@@ -31,6 +31,10 @@ class Debugger(WaveView):
     def __repr__(self) -> str:
         return described(self)
 
+    def __reduce__(self) -> Any:
+        raise DebugError("a debugger holds memory of this process, and cannot be copied or pickled",
+                         hint="begin another one with the same arguments, and goto(debugger.time)")
+
     def step(self, n: int = 1) -> Debugger:
         """Executes n instructions of the wave, fewer where it ends or an error stops it.
 
@@ -39,7 +43,9 @@ class Debugger(WaveView):
         count = _positive("steps", n)
         self._check_goes_on()
         with self._session.kept():
+            now = self.time
             self._session.go_to_step(self._wave, self.steps + count)
+            self._check_moved(now)
         return self
 
     def back(self, n: int = 1) -> Debugger:
@@ -85,10 +91,12 @@ class Debugger(WaveView):
         are possible. Where the wave is now does not count. Raises `DebugError` for a place
         without code, and where the wave does not come there so often.
         """
-        breaks, visit = self._places.find(pc=pc, line=line, at=at), _positive("visit", visit)
+        breaks, visit = self._places.find(pc=pc, line=line, at=at), _positive("visits", visit)
         self._check_goes_on()
         with self._session.kept():
+            now = self.time
             if not self._session.forward(Goal(wave=self._wave, breaks=breaks, visit=visit)):
+                self._check_moved(now)
                 raise DebugError(f"wave {self._wave} {_visits(self._session.hits, visit)}: it {self._why_stopped()}",
                                  hint="run_back_to() looks the other way")
         return self
@@ -99,7 +107,7 @@ class Debugger(WaveView):
 
         Places are those of `run_to`.
         """
-        breaks, visit = self._places.find(pc=pc, line=line, at=at), _positive("visit", visit)
+        breaks, visit = self._places.find(pc=pc, line=line, at=at), _positive("visits", visit)
         with self._session.kept():
             step, found = last_visit(self._session, self._wave, breaks, visit)
             if step is None:
@@ -184,10 +192,16 @@ class Debugger(WaveView):
             self._session.go(now)
 
     def _check_goes_on(self) -> None:
-        if self.error is not None:
-            raise self.error
+        if (error := self._session.known_error) is not None:
+            raise error
         if self.ended:
             raise DebugError(f"wave {self._wave} has ended", hint="back() goes back; set wave to step another one")
+
+    def _check_moved(self, since: int) -> None:
+        """Raises the error that lets nothing go on from there."""
+        error: DeviceError | None = self._session.known_error
+        if self.time == since and error is not None:
+            raise error
 
     def _why_stopped(self) -> str:
         end = self._session.ending

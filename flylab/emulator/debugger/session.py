@@ -6,6 +6,7 @@ The state after the n-th instruction is the same however it was reached, so `tim
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import c_uint64
@@ -75,6 +76,7 @@ class Session:
 
     def __init__(self, program: Program, run: Run, group: int, buffers: list[Buffer], room: int = DEFAULT_ROOM):
         self.program, self.run, self.group = program, run, group  # the program holds its data
+        self._lock = threading.RLock()
         self.waves, self.loaded = run.geometry.waves, run.loaded
         self.context = Context(run)
         self.worker = run.workers[0]
@@ -150,14 +152,15 @@ class Session:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """What fails inside, by Ctrl-C too, leaves the state as it was before."""
-        start = self.time
-        try:
-            yield
-        except BaseException:
-            self._restore(self.history.before(start), trusted=False)
-            self.forward(Goal(start))
-            raise
+        """What fails inside, by Ctrl-C too, leaves the state as it was before. Other threads wait till it is over."""
+        with self._lock:
+            start = self.time
+            try:
+                yield
+            except BaseException:
+                self._restore(self.history.before(start), trusted=False)
+                self.forward(Goal(start))
+                raise
 
     # going to a time, or by a wave
 
@@ -193,6 +196,20 @@ class Session:
         if time < self.time or snapshot.time > self.time:
             self._restore(snapshot)
         return self.forward(Goal(time))
+
+    def error(self) -> DeviceError | None:
+        """The error that the next instruction makes, in whatever way this time was reached."""
+        if self.ending is None:
+            with self.kept():
+                now = self.time
+                self.forward(Goal(now + 1))
+                self.go(now)
+        return self.known_error
+
+    @property
+    def known_error(self) -> DeviceError | None:
+        """The same, where a run forward has met it."""
+        return self.ending.error if self.ending and self.ending.time == self.time else None
 
     def go_to_step(self, wave: int, steps: int) -> bool:
         """Goes to the first time at which a wave has executed so many instructions; False where it executes fewer."""
@@ -273,4 +290,5 @@ class Session:
         places = ", ".join(f"wave {wave} at '{self.loaded.kernel.instructions[self.index(wave)].text}'"
                            for wave in range(self.waves) if not self.ended(wave))
         return DebugError(f"after {MOST} more instructions the workgroup was not there: {places}",
-                          hint="a wave may spin on a flag that nobody sets: look at it with goto(time) and step()")
+                          hint="a wave may spin on a flag that nobody sets, or only a later block, which does not run "
+                               "here: look at it with goto(time) and step()")

@@ -22,8 +22,11 @@ def described(debugger: Debugger) -> str:
     lines = [head, *(f"    {text}" for text in _next(debugger))]
     if debugger.steps:
         lines += ["the last instruction changed", *(f"    {text}" for text in str(debugger.changes()).split("\n"))]
-    if debugger.error is not None:
-        lines += ["stopped before an error:", *(f"    {text}" for text in str(debugger.error).split("\n"))]
+    if (error := debugger.error) is not None:
+        lines += ["stopped before an error:", *(f"    {text}" for text in str(error).split("\n"))]
+    if found := debugger.findings:
+        more = [f"and {len(found) - 1} more in findings"] if len(found) > 1 else []
+        lines += ["the checks have found", *(f"    {text}" for text in [*found[0].message.split("\n"), *more])]
     return "\n".join(lines)
 
 

@@ -116,8 +116,7 @@ class WaveView:
     @property
     def error(self) -> DeviceError | None:
         """The error that the workgroup runs into now: the next instruction of one of its waves makes it."""
-        ending = self._session.ending
-        return ending.error if ending and ending.time == self.time else None
+        return self._session.error()
 
     @property
     def sgprs(self) -> Array:
@@ -130,11 +129,11 @@ class WaveView:
 
     def vgpr(self, n: int, dtype: Any = np.uint32) -> Array:
         """A vector register in its 64 lanes, as uint32 or seen as another format: float32, float16 (two a lane)."""
-        return np.asarray(self._vectors()[self._names.checked("v", n)].view(dtype))
+        return _seen_as(dtype, self._vectors()[self._names.checked("v", n)])
 
     def agpr(self, n: int, dtype: Any = np.uint32) -> Array:
         """An accumulator register in its 64 lanes, as `vgpr`."""
-        return np.asarray(self._vectors()[self._names.checked("a", n)].view(dtype))
+        return _seen_as(dtype, self._vectors()[self._names.checked("a", n)])
 
     def register(self, name: str) -> Any:
         """A register by its name: `v3`, `v[2:3]` and `a0` as arrays of lanes, `s4`, `s[4:5]`, `vcc` as numbers."""
@@ -216,6 +215,18 @@ class WaveView:
 
     def _scalars(self) -> Array:
         return _copied(self._session.worker.sgprs + self._wave * 4 * SGPR_COUNT, 4 * SGPR_COUNT, np.uint32)
+
+
+def _seen_as(dtype: Any, row: Array) -> Array:
+    """A row of registers as another format, some elements a lane."""
+    try:
+        format_ = np.dtype(dtype)
+    except TypeError:
+        format_ = None
+    if format_ is None or format_.hasobject or format_.itemsize not in (1, 2, 4):
+        raise DebugError(f"a register has 32 bits a lane, and cannot be seen as {shown(dtype)}",
+                         hint="numpy's formats of 8, 16 and 32 bits fit: float32, float16, int8")
+    return np.asarray(row.view(format_))
 
 
 def _copied(address: int, size: int, dtype: Any) -> Array:

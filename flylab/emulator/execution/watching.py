@@ -44,7 +44,7 @@ class Watching:
             self._memory += [tallies, findings]
             worker.notes, worker.find, worker.findings = self._notes.address, find, findings.address
             worker.tallies, worker.tally_bytes = tallies.address, self.loaded.probes.tally_bytes
-            worker.log = self.recorder.memory.address if self.recorder else None
+            worker.log = self.recorder.address if self.recorder else None
 
     def findings(self) -> Findings:
         """What the checks found, so far."""

@@ -250,7 +250,7 @@ class Programs:
                 for lane in range(LANES):
                     first = 8 * lane + offset + 4 * register
                     found = [w.lds.get(first + n) for n in range(min(size, 4))]
-                    lanes.append(None if None in found else sum((x or 0) << 8 * n for n, x in enumerate(found)))
+                    lanes.append(None if set(found) == {None} else sum((x or 0) << 8 * n for n, x in enumerate(found)))
                 w.set_v(f"v{d + register}", lanes)
 
         name = {1: f"u8 v{d}", 4: f"b32 v{d}", 8: f"b64 v[{d}:{d + 1}]"}[size]

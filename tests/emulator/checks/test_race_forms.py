@@ -69,3 +69,25 @@ def test_ways_to_lds(chip, body, race):
 def test_atomics_do_not_race_with_each_other(chip, body):
     text = KERNEL.format(chip=chip, body=body)
     Program.from_assembly(text).launch(grid=1, block=256, args=[], check=("races",))
+
+
+SWAPS = {"32 bits": "ds_read_b32 v8, v4\ns_waitcnt lgkmcnt(0)\nv_add_u32 v9, v8, v0\nds_cmpst_rtn_b32 v8, v4, v8, v9",
+         "64 bits": "ds_read_b64 v[8:9], v4\ns_waitcnt lgkmcnt(0)\nv_add_u32 v12, v8, v0\nv_mov_b32 v13, v9\n"
+                    "ds_cmpst_rtn_b64 v[8:9], v4, v[8:9], v[12:13]",
+         "generic": GENERIC.format("v4") + "flat_load_dword v8, v[10:11]\ns_waitcnt vmcnt(0) lgkmcnt(0)\n"
+                    "v_add_u32 v9, v8, v0\nv_mov_b32 v12, v9\nv_mov_b32 v13, v8\n"
+                    "flat_atomic_cmpswap v8, v[10:11], v[12:13] sc0"}
+
+
+@pytest.mark.parametrize("chip", BOTH)
+@pytest.mark.parametrize("swap", SWAPS)
+def test_the_read_that_begins_a_compare_and_swap_is_no_race(chip, swap):
+    """As LLVM makes atomics that the chip has not; round twice, so that a thread reads behind its own swap too."""
+    wait = "s_waitcnt vmcnt(0) lgkmcnt(0)"
+    text = KERNEL.format(chip=chip, body=f"{SWAPS[swap]}\n{wait}\n{SWAPS[swap]}\n{wait}\n{{}}")
+    for block in (64, 256):
+        Program.from_assembly(text.format("")).launch(grid=1, block=block, args=[], check=("races",))
+    for other, race in (("ds_write_b32 v4, v0", "WAW"), ("ds_add_u32 v4, v0\nds_read_b32 v9, v4", "RAW")):
+        with pytest.raises(CheckError) as error:
+            Program.from_assembly(text.format(other)).launch(grid=1, block=64, args=[], check=("races",))
+        assert race in {f.details["race"] for f in error.value.findings}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,22 @@ def test_lds_that_was_given_what_is_undefined() -> None:
     assert "where byte 4 had been given an undefined value" in one.message
 
 
+def test_the_byte_that_is_told_of_a_wide_read() -> None:
+    """Of four dwords the first and the last are written; of what one instruction reads, the first undefined is told."""
+    found = findings("""
+  v_lshlrev_b32 v2, 4, v0
+  ds_write2_b32 v2, v0, v0 offset1:3
+  s_waitcnt lgkmcnt(0)
+  ds_read_b128 v[8:11], v2
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v1, v10, s[4:5]
+  ds_read2_b64 v[8:11], v2 offset0:128 offset1:1
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v1, v8, s[4:5]""", group_segment_fixed_size=2048)
+    told = [re.findall(r"where no thread of the block had written byte (\d+)", f.message) for f in found]
+    assert told == [["4"], ["1024"]]
+
+
 def test_lds_is_untouched_in_each_workgroup() -> None:
     """What one workgroup wrote is not there for the next."""
     found = findings("""
@@ -186,6 +203,19 @@ CLEAN = {
   v_mov_b32_e32 v6, 1
   v_add_u32_dpp v5, v6, v6 row_shr:1 row_mask:0xf bank_mask:0xf
   global_store_dword v1, v5, s[4:5]""",
+    "LDS with gaps, by its dwords": """
+  v_lshlrev_b32 v2, 3, v0
+  v_and_b32 v2, 0xf8, v2
+  ds_write_b8 v2, v0
+  ds_write_b16 v2, v0 offset:5
+  s_waitcnt lgkmcnt(0)
+  ds_read_b64 v[8:9], v2
+  ds_read_u16 v10, v2
+  s_waitcnt lgkmcnt(0)
+  v_and_b32 v8, 0xff, v8
+  v_bfe_u32 v9, v9, 8, 16
+  v_and_b32 v10, 0xff, v10
+  global_store_dwordx3 v1, v[8:10], s[4:5]""",
     "LDS of lanes that are masked": """
   v_cmp_gt_u32_e32 vcc, 8, v0
   s_and_saveexec_b64 s[8:9], vcc

@@ -260,6 +260,20 @@ loop:
     assert _told(body.format(2)) == [("v2", "vmcnt", 1, USE)] * 2  # of two loads
 
 
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("load, more, counter, most", [
+    (LOAD, "global_store_dword v1, v9, s[4:5]", "vmcnt", 63),
+    ("ds_read_b32 v2, v9", "ds_write_b32 v9, v1", "lgkmcnt", 15)])
+def test_a_full_counter_waits_by_itself(load: str, more: str, counter: str, most: int, chip: str) -> None:
+    """vmcnt has 6 bits and lgkmcnt 4: with as many operations behind it, a load is back. LLVM counts on it."""
+    assert _told(f"{load}\n" + f"{more}\n" * (most - 1) + USE, chip) == [("v2", counter, most - 1, USE)]
+    assert _told(f"{load}\n" + f"{more}\n" * most + USE, chip) == []
+    # What comes back in any order may be the one that made room.
+    scalar = "s_load_dword s6, s[4:5], 0x0\n"
+    told = _told(f"{load}\n{scalar}" + f"{more}\n" * most + USE, chip)
+    assert told == ([] if counter == "vmcnt" else [("v2", "lgkmcnt", 0, USE)])
+
+
 def test_calls_are_watched_everywhere() -> None:
     body = f"""{LOAD}
  s_getpc_b64 s[8:9]

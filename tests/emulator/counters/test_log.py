@@ -147,8 +147,26 @@ def test_what_a_log_cannot_show_is_told() -> None:
     with pytest.raises(DeviceError, match="the launch of 'k' has no array 'A'") as raised:
         log.elements("A")
     assert raised.value.hint == "it has a0, a1, a2"
-    with pytest.raises(DeviceError, match="log is -1"):
-        run("gfx942", "s_nop 0", random_accesses(1, False), log=-1)
+    for entry in (len(log), -1):
+        for ask in (log.lds, log.lanes):
+            with pytest.raises(DeviceError, match=f"the log has no entry {entry}") as raised:
+                ask(entry)
+            assert raised.value.hint == f"it has {len(log)}, numbered from 0"
+    for wrong in (-1, 1.5, "all", None):
+        with pytest.raises(DeviceError, match="log is"):
+            run("gfx942", "s_nop 0", random_accesses(1, False), log=wrong)
+
+
+def test_the_size_of_a_log() -> None:
+    """Memory is taken as it is written, so that much can be asked for; but not more than there are addresses."""
+    text, one = "global_load_dword v10, v[4:5], off", random_accesses(1, False)
+    few = run("gfx942", text, one, log=np.int64(2)).log
+    assert few is not None and len(few) == 2 and few.left_out > 0
+    many = run("gfx942", text, one, log=1 << 22).log
+    assert many is not None and len(many) == len(few) + few.left_out
+    for room in (1 << 50, 1 << 62, 1 << 80):
+        with pytest.raises(DeviceError, match=f"no room for a log of {room} accesses"):
+            run("gfx942", text, one, log=room)
 
 
 def test_a_thread_is_found_by_its_coordinates() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -81,6 +82,20 @@ def test_what_is_not_counted_is_refused(counters: Counters) -> None:
     with pytest.raises(DeviceError, match="a table by 'block'") as raised:
         counters.table(by="block")
     assert raised.value.hint
+    for number in (len(counters), -1):
+        with pytest.raises(DeviceError, match=f"kernel '{counters.kernel}' has no instruction {number}") as raised:
+            counters.counts([0, number])
+        assert raised.value.hint == f"they are numbered 0 to {len(counters) - 1}"
+
+
+def test_a_cell_shows_the_table(counters: Counters) -> None:
+    assert repr(counters) == str(counters)
+
+
+def test_counters_can_be_pickled(counters: Counters) -> None:
+    again = pickle.loads(pickle.dumps(counters))
+    assert (again.totals, again.effects) == (counters.totals, counters.effects)
+    assert again.by_line() == counters.by_line()
 
 
 def test_a_launch_that_is_not_watched_has_none() -> None:

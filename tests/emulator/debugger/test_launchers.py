@@ -117,3 +117,39 @@ def test_a_file_is_named_as_it_is_shown() -> None:
     debugger = flylab.debug(names["launch"], a, b, 1)
     short = names["FILE"].rpartition("/")[2]
     assert debugger.run_to(line=(short, 9)).time == debugger.start().run_to(line=(names["FILE"], 9)).time
+
+
+RACE = """
+@flyc.kernel
+def exchange(A: fx.Tensor):
+    t = fx.thread_idx.x
+    s = fx.make_view(fx.SharedAllocator().allocate(fx.Array[fx.Float32, 256]).peek().ptr, fx.make_layout(256, 1))
+    s[t] = A[t]
+    A[t] = s[t ^ 65]
+
+@flyc.jit
+def launch(A: fx.Tensor):
+    exchange(A).launch(grid=1, block=256)
+"""
+
+
+def test_it_is_watched_as_launches_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYLAB_CHECK", "auto")
+    launch, a = cell(RACE)["launch"], np.zeros(256, "f4")
+    kinds = {finding.kind for finding in flylab.debug(launch, a).finish().findings}
+    assert kinds == {"race", "registers"}
+    with flylab.watch(check=None):
+        assert flylab.debug(launch, a).finish().findings == ()
+        assert len(flylab.debug(launch, a, check=("races",)).finish().findings) == 1
+    with flylab.watch(check=("races",)):
+        assert [finding.kind for finding in flylab.debug(launch, a).finish().findings] == ["race"]
+
+
+def test_what_it_does_not_keep_of_prints_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, (a, b) = cell(TEXT), arrays()
+    whole = flylab.debug(names["launch"], a, b, 1).finish().printed
+    assert len(whole.splitlines()) == 64
+    monkeypatch.setattr("flylab.runtime.debug.MOST_PRINTED", 1024)
+    kept = flylab.debug(names["launch"], a, b, 1).finish().printed.splitlines()
+    assert 0 < len(kept) - 1 < 64 and set(kept[:-1]) <= set(whole.splitlines())
+    assert kept[-1] == f"({64 - len(kept) + 1} more lines: the debugger keeps 1024 bytes of them)"

@@ -27,6 +27,9 @@ CASES: list[tuple[Callable[[Debugger], Any], str, str]] = [
     (lambda d: d.vgpr(-1), "no register v-1", "v0 to v15"),
     (lambda d: d.agpr(0), "no register a0", "no registers a"),
     (lambda d: d.sgpr(102), "no register s102", "s0 to s101"),
+    (lambda d: d.vgpr(1, "zz"), "cannot be seen as 'zz'", "float32"),
+    (lambda d: d.vgpr(1, "float64"), "has 32 bits a lane", "float32"),
+    (lambda d: d.vgpr(1, object), "cannot be seen as <class 'object'>", "float32"),
     (lambda d: d.register("v[14:16]"), "no register v16", "v0 to v15"),
     (lambda d: d.register("x1"), "'x1' is no register", "s0, vcc"),
     (lambda d: d.register("v[3:2]"), "'v[3:2]' is no register", "v[2:3]"),
@@ -38,6 +41,7 @@ CASES: list[tuple[Callable[[Debugger], Any], str, str]] = [
     (lambda d: d.back(21), "has executed 20 instructions, and is asked to go back 21", "start()"),
     (lambda d: d.back(0), "is 0, and 1 or more", "other way"),
     (lambda d: d.step(-1), "is -1, and 1 or more", "other way"),
+    (lambda d: d.run_to(3, visit=0), "the number of visits is 0", "other way"),
     (lambda d: d.run_to(), "one place is needed", "run_to(line=12)"),
     (lambda d: d.run_to(3, pc=4), "one place is needed", "run_to(line=12)"),
     (lambda d: d.run_to(15), "no instruction 15", "0 to 14"),
@@ -93,6 +97,12 @@ def test_a_workgroup_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         debugger.goto(7).finish()
     assert "spin" in (caught.value.hint or "") and debugger.time == 7
     assert debugger.step(1000).steps == 1007
+
+
+@pytest.mark.parametrize("room", ["much", None, 1.5])
+def test_room_is_a_number(room: Any) -> None:
+    with pytest.raises(ArgumentError, match="room is"):
+        program(LOOP, "gfx942").debug(grid=1, block=64, args=[numbers()], room=room)
 
 
 @pytest.mark.parametrize("place, says", [(4, "no block 4: the grid has 4"), ((0, 2), r"no block \(0, 2\)"),

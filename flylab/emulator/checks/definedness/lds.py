@@ -1,6 +1,7 @@
 """Which bytes of a workgroup's LDS hold a value: a byte of state for each, which reads and writes of LDS look at.
 
-What is read before it was written, or holds an undefined value, leaves the register undefined in that lane.
+What is read before it was written, or holds an undefined value, leaves the register undefined in that lane. A register
+of which some bytes are defined counts as defined: compilers read three bytes, or a structure with gaps, by its dwords.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from flylab.emulator.probes.shadow import LDS_NOTES, RowShadow, WaveShadow
 from flylab.emulator.state import M0, SHARED_APERTURE, WAVE_SIZE, Worker
 
 SIZES = (1, 2, 4, 8, 12, 16)
-# States of a byte; at first it is 0, as nobody wrote it.
-DEFINED, STORED_UNDEFINED = 0xFF, 0x0F
+# States of a byte; at first it is 0, as nobody wrote it. ONLY_DEFINED are bits that the first alone has.
+DEFINED, STORED_UNDEFINED, ONLY_DEFINED = 0xFF, 0x0F, 0xF0
 UNROLLED = 4
 _PARTS: dict[int, tuple[tuple[int, str], ...]] = {
     1: ((0, "i8"),), 2: ((0, "i16"),), 4: ((0, "i32"),), 8: ((0, "i64"),), 12: ((0, "i64"), (8, "i32")),
@@ -47,6 +48,12 @@ class _Lanes:
             found = found & self.b.load(self.b.at(place, at), type_, align=1).to("i64", True)
         return found
 
+    def none(self, lane: Value, size: int) -> Value:
+        """True where no byte of a lane is defined, of 4 at most."""
+        (_, type_), = _PARTS[size]
+        bits = int.from_bytes(bytes([ONLY_DEFINED] * size), "little")
+        return (self.b.load(self.at(lane), type_, align=1).to("i32") & bits).cmp("eq", 0)
+
     def put(self, lane: Value, size: int, defined: Value) -> None:
         """Sets the bytes of a lane; `defined` is an i1."""
         place = self.at(lane)
@@ -55,7 +62,7 @@ class _Lanes:
             self.b.store(defined.to(type_, True) | stored, self.b.at(place, at), 1)
 
 
-def _undefined_text(size: int, name: str) -> str:
+def _unsure_text(size: int, name: str) -> str:
     """The active lanes of which a byte in LDS is not defined."""
     b = Builder()
     lanes, active = _Lanes(b), Value(b, "%active", "i64")
@@ -68,8 +75,20 @@ def _undefined_text(size: int, name: str) -> str:
         with b.when(loop.values[0].cmp("eq", -1)):
             b.do("ret i64 0")
             b.label(b.fresh("unreached"))
+    return _collected(b, name, lambda lane: lanes.together(lane, size).cmp("ne", -1))
+
+
+def _undefined_text(size: int, name: str) -> str:
+    """The active lanes of which no byte in LDS is defined."""
+    b = Builder()
+    lanes = _Lanes(b)
+    return _collected(b, name, lambda lane: lanes.none(lane, size))
+
+
+def _collected(b: Builder, name: str, found: Callable[[Value], Value]) -> str:
+    """The rest of a helper: the active lanes in which something is found."""
     b.set_field("%w", Worker, "cursor", 0)
-    with b.set_bits(active) as (lane, _), b.when(lanes.together(lane, size).cmp("ne", -1)):
+    with b.set_bits(Value(b, "%active", "i64")) as (lane, _), b.when(found(lane)):
         b.set_field("%w", Worker, "cursor", b.field("%w", Worker, "cursor") | b.const(1, "i64").shl(lane))
     b.do(f"ret {b.field('%w', Worker, 'cursor').typed}")
     return b.function(name, "i64 @(ptr %w, ptr %row, i32 %offset, i64 %active)")
@@ -91,7 +110,11 @@ def _write_text(size: int, name: str) -> str:
     return b.function(name, "void @(ptr %w, ptr %row, i32 %offset, i64 %active, i64 %valid)")
 
 
-def _read_name(size: int) -> str:
+def _unsure_name(size: int) -> str:
+    return f"lds unsure {size}"
+
+
+def _undefined_name(size: int) -> str:
     return f"lds undefined {size}"
 
 
@@ -99,12 +122,14 @@ def _write_name(size: int) -> str:
     return f"lds written {size}"
 
 
-def _of_sizes(name: Callable[[int], str], write: Callable[..., str]) -> dict[str, Callable[[str], str]]:
-    return {name(size): partial(write, size) for size in SIZES}
+def _of_sizes(name: Callable[[int], str], write: Callable[..., str],
+              sizes: Sequence[int] = SIZES) -> dict[str, Callable[[str], str]]:
+    return {name(size): partial(write, size) for size in sizes}
 
 
 HELPERS: Mapping[str, Callable[[str], str]] = {
-    **_of_sizes(_read_name, _undefined_text), **_of_sizes(_write_name, _write_text)}
+    **_of_sizes(_unsure_name, _unsure_text), **_of_sizes(_undefined_name, _undefined_text, SIZES[:3]),
+    **_of_sizes(_write_name, _write_text)}
 
 
 def read_piece(address: int, offsets: Sequence[int], result: int, size: int, kept: bool, moved: bool) -> Piece:
@@ -113,13 +138,13 @@ def read_piece(address: int, offsets: Sequence[int], result: int, size: int, kep
     Where registers are `kept` in part, they stay defined in lanes where they were; where lanes are `moved` they are
     defined if one is.
     """
-    names = tuple(dict.fromkeys((_read_name(size), _read_name(min(size, 4)))))
+    names = _unsure_name(size), _undefined_name(min(size, 4))
     return Piece(f"lds read {size} {len(offsets)} {kept} {moved}",
                  lambda frame: _emit_read(frame, len(offsets), size, kept, moved, names), (address, result, *offsets),
                  names)
 
 
-def _undefined(frame: Frame, name: str, row: str, offset: Value) -> Value:
+def _lanes_of(frame: Frame, name: str, row: str, offset: Value) -> Value:
     found = frame.call(name, "%w", row, offset, frame.exec, result="i64")
     assert found is not None
     return found
@@ -129,26 +154,26 @@ def _emit_read(frame: Frame, places: int, size: int, kept: bool, moved: bool, na
     b = frame.b
     row, known = row_values(b, frame.word(0)), Known(frame, frame.exec)
     registers = max(size // 4, 1)
-    for place in range(places):
+    for place in reversed(range(places)):
         offset = frame.word(2 + place)
-        undefined = _undefined(frame, names[0], row, offset)
+        unsure = _lanes_of(frame, names[0], row, offset)
         if moved:
-            undefined = undefined.cmp("eq", frame.exec).select(undefined, 0)
+            unsure = unsure.cmp("eq", frame.exec).select(unsure, 0)
         results = [Item(VECTOR, 1, registers * place + n) for n in range(registers)]
         for item in results:
             known.number(item)
         some, fast, end = (b.fresh(prefix) for prefix in ("some", "fast", "end"))
-        b.branch(undefined.cmp("ne", 0), some, fast)
+        b.branch(unsure.cmp("ne", 0), some, fast)
         b.label(fast)
         for item in results:
             at = known.row(item)
             b.set_field(at, RowShadow, "valid", b.field(at, RowShadow, "valid") | frame.exec)
         b.jump(end)
         b.label(some)
-        _note(frame, row, offset, undefined)
-        for n, item in enumerate(results):
-            one = registers == 1 or moved
-            bad = undefined if one else _undefined(frame, names[1], row, offset + 4 * n)
+        for n, item in reversed(list(enumerate(results))):  # so that what is noted is of the first
+            bad = unsure if moved else _lanes_of(frame, names[1], row, offset + 4 * n)
+            with b.when(bad.cmp("ne", 0)):
+                _note(frame, row, offset + (0 if moved else 4 * n), bad)
             at = known.row(item)
             old = b.field(at, RowShadow, "valid")
             b.set_field(at, RowShadow, "valid", (old if kept else old & ~frame.exec) | frame.exec & ~bad)
