@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 README_PICTURE = NOTEBOOKS / "pictures" / "pipeline.svg"
-ADDRESS = re.compile(r"0x[0-9a-f]{9,}")
+ADDRESS = re.compile(r"\b0x[0-9a-f]{9,12}\b")  # a mask of lanes has 16 digits
 SHOWN_BY = "viz.pipeline(vector_add)"
 
 

@@ -25,6 +25,7 @@ _LAZY = {
     "expr": "flylab.expr",
     "kernels": "flylab.kernels",
     "layout": "flylab.layout",
+    "model": "flylab.model",
     "use": "flylab.runtime.device:use",
     "viz": "flylab.viz",
     "watch": "flylab.runtime.watching:watch",

@@ -148,10 +148,10 @@ def phases(arch: str, mnemonic: str) -> Phases:
     Raises `FlylabError` for an instruction that does not touch the banks of LDS.
     """
     chip, found = target(arch).arch, _parts(mnemonic)
-    if found is None:
+    width = f"ds_{found[0]}_b{8 * -(-found[2] // WORD) * WORD}" if found else ""
+    if found is None or width not in NEAREST and (chip, width) not in ROWS:
         raise FlylabError(f"'{mnemonic}' does not read or write LDS",
                           hint="ds_read_*, ds_write_*, atomics of LDS and loads to LDS do")
-    verb, accesses, size = found
-    width = f"ds_{verb}_b{8 * -(-size // WORD) * WORD}"
+    _, accesses, size = found
     row = ROWS.get((chip, width)) or ROWS[chip, NEAREST[width]]
     return replace(row, mark=row.mark if row.like == mnemonic else UNKNOWN, size=size, accesses=accesses)

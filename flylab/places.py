@@ -41,9 +41,22 @@ class SourceLine:
         """The place with its text, read from the file or from linecache (cells, `exec`)."""
         return cls(file, line, linecache.getline(file, line).rstrip("\n"), column, end_column, function)
 
+    @property
+    def name(self) -> str:
+        """The cell as a notebook numbers it, or the file without its folders."""
+        return cell_name(self.file) or os.path.basename(self.file)
+
+    @property
+    def place(self) -> str:
+        """The file, or the cell as a notebook numbers it, and the line.
+
+        >>> SourceLine("k.py", 18, "x = y").place
+        'k.py, line 18'
+        """
+        return f"{cell_name(self.file) or self.file}, line {self.line}"
+
     def __str__(self) -> str:
-        place = cell_name(self.file) or self.file
-        where = f"{place}, line {self.line}" + (f", in {self.function}" if self.function else "")
+        where = self.place + (f", in {self.function}" if self.function else "")
         if not self.text.strip():
             return where
         lines = [where, "    " + self.text.strip()]

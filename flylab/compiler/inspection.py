@@ -6,6 +6,7 @@ from typing import Any
 
 from flylab.errors import FlylabError
 from flylab.passes.recording import Stage
+from flylab.shown import Text
 
 WORDS = ("source", "rewritten", "ir", "passes", "llvm", "isa")
 """The words of the compiler's way, in order; `show` takes each."""
@@ -42,13 +43,6 @@ class Inspectable:
         if what == "rewritten":
             return Text(self.rewritten.text)
         return show(self.stages(), what)
-
-
-class Text(str):
-    """A text that a notebook cell shows as it is."""
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def show(stages: list[Stage], what: str) -> Text:

@@ -65,20 +65,32 @@ def watched(check: Any, counters: bool, log: int | bool, threads: int) -> Watch:
     """What a launch of so many threads is watched for, from what its caller asks.
 
     `check` is "auto" (all checks for a launch of at most `SMALL_LAUNCH` threads), "all" (for any, and strictly), None
-    or "none", or the names of checks. Raises `DeviceError` for anything else.
+    or "none", or the name of a check or several. Raises `DeviceError` for anything else.
     """
     if check == AUTO:
         check = _asked()
-    strict = check == ALL
+    possible(check, counters, log)
     if check is None or check == NONE or (check == AUTO and threads > SMALL_LAUNCH):
         names: tuple[str, ...] = ()
     elif check in (AUTO, ALL):
         names = tuple(CHECKS)
-    elif isinstance(check, Collection) and not isinstance(check, str) and all(name in CHECKS for name in check):
-        names = tuple(name for name in CHECKS if name in check)
     else:
+        names = tuple(name for name in CHECKS if name in ([check] if isinstance(check, str) else check))
+    return Watch(names, check == ALL, bool(counters), _entries(log))
+
+
+def possible(check: Any, counters: Any, log: Any) -> None:
+    """Raises `DeviceError` for what a launch cannot be watched for."""
+    if isinstance(check, str):
+        known = check in (AUTO, ALL, NONE, *CHECKS)
+    else:
+        names = check if isinstance(check, Collection) else [check]
+        known = check is None or all(isinstance(name, str) and name in CHECKS for name in names)
+    if not known:
         raise DeviceError(f"check is {check!r}", hint=f'it is "auto", "all", None, or a tuple of {", ".join(CHECKS)}')
-    return Watch(names, strict, bool(counters), _entries(log))
+    if not isinstance(counters, int) or counters not in (0, 1):
+        raise DeviceError(f"counters is {counters!r}", hint="it is True or False")
+    _entries(log)
 
 
 def _asked() -> str:

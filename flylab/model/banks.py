@@ -41,6 +41,8 @@ class BankCost:
         return (f"{self.mnemonic} on {self.chip}: {self.cycles} cycles (modelled, rule {self.mark}), "
                 f"{self.conflicts} of them by bank conflicts")
 
+    __repr__ = __str__
+
 
 def bank_conflicts(mnemonic: str, chip: str | Target, *places: Sequence[int | None]) -> BankCost:
     """The cost of an LDS instruction whose lane n touches byte offset `place[n]` of LDS; None where a lane is inactive.

@@ -35,6 +35,8 @@ class CacheShares:
         return (f"of {self.lines:,} lines {self.asked_of_l2:.1%} are asked of the L2, and {self.read_anew:.1%} are "
                 "read anew behind it (modelled)")
 
+    __repr__ = __str__
+
 
 class _Lines:
     """The lines of a cache in the order of their last use."""

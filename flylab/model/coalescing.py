@@ -41,6 +41,8 @@ class Coalescing:
         return (f"{self.lines} cache lines (at best {self.ideal_lines}), {self.accesses} cache accesses (at best "
                 f"{self.ideal_accesses}) for {self.bytes} bytes, modelled")
 
+    __repr__ = __str__
+
 
 def coalescing(addresses: Sequence[int | None], bytes: int) -> Coalescing:
     """How a wave's access falls into lines, where lane n moves `bytes` bytes at `addresses[n]`; None: inactive.

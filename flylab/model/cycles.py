@@ -29,6 +29,10 @@ class Traffic:
     read: float
     written: float = 0
 
+    def __post_init__(self) -> None:
+        if self.read < 0 or self.written < 0:
+            raise FlylabError(f"{self.read} bytes read and {self.written} written", hint="neither is negative")
+
     @property
     def total(self) -> float:
         """All of them."""
@@ -63,31 +67,40 @@ class Estimate:
         return max(self.shares, key=lambda name: self.shares[name])
 
     def __str__(self) -> str:
-        lines = [f"'{self.work.kernel}' on {self.product.name}, {self.work.groups} workgroups of {self.work.threads} "
-                 f"threads: {self.cycles:.4g} cycles, {self.microseconds:.4g} us, modelled at {self.clock}; "
-                 f"bound by {self.bound_by}"]
-        lines += [f"  {name}: {time:.4g} us (modelled)" for name, time in
+        groups = f"{self.work.groups} workgroup{'s' * (self.work.groups > 1)}"
+        lines = [f"'{self.work.kernel}' on {self.product.name}, {groups} of {self.work.threads} threads, modelled at "
+                 f"{self.clock}:",
+                 f"  {self.microseconds:.4g} us, {self.cycles:.4g} cycles (modelled), bound by {self.bound_by}"]
+        lines += [f"    {name}: {time:.4g} us (modelled)" for name, time in
                   sorted(self.shares.items(), key=lambda pair: -pair[1]) if time > 0]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def estimate(work: Work, traffic: Traffic, chip: str | Product | None = None, clock: str | float = "peak",
              parameters: Parameters = DEFAULT) -> Estimate:
     """The modelled time of a launch of `work` that moves `traffic` beyond the caches, on a product at a clock.
 
+        estimate(work(run), Traffic(read=A.nbytes + B.nbytes, written=C.nbytes))
+
     >>> from flylab.model.work import Work
     >>> counts = {"valu": 4000.0, "lds_cycles": 100.0}
     >>> one = Work("k", "gfx950", 256, 32, 16, 0, 256, 8, counts, 1000.0, ())
     >>> print(estimate(one, Traffic(1e9), "MI355X"))
-    'k' on MI355X, 256 workgroups of 256 threads: 3.797e+05 cycles, 158.2 us, modelled at 2400 MHz [S]; bound by memory
-      memory: 158.2 us (modelled)
-      vector units: 1.667 us (modelled)
-      a wave's path: 1.667 us (modelled)
-      starting waves: 0.1333 us (modelled)
-      LDS: 0.04167 us (modelled)
+    'k' on MI355X, 256 workgroups of 256 threads, modelled at 2400 MHz [S]:
+      158.2 us, 3.797e+05 cycles (modelled), bound by memory
+        memory: 158.2 us (modelled)
+        vector units: 1.667 us (modelled)
+        a wave's path: 1.667 us (modelled)
+        starting waves: 0.1333 us (modelled)
+        LDS: 0.04167 us (modelled)
 
     Raises `FlylabError` for a product of another chip than it was counted on, and where no workgroup fits.
     """
+    if not isinstance(work, Work) or not isinstance(traffic, Traffic):
+        raise FlylabError(f"an estimate from a {type(work).__name__} and a {type(traffic).__name__}",
+                          hint="estimate(model.work(run), model.Traffic(read=A.nbytes, written=B.nbytes))")
     known = product(chip if chip is not None else work.arch)
     if known.chip != work.chip:
         raise FlylabError(f"this work was counted on {work.arch}, and {known.name} is {known.chip}",

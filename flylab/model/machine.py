@@ -56,6 +56,12 @@ class Product:
     l2_bytes_per_clock: int = 16 * 128
     """Of one die: 16 channels of 128 bytes. Source: AMD's CDNA3 white paper."""
 
+    def __str__(self) -> str:
+        return (f"{self.name} ({self.chip}): {self.chip.compute_units} compute units on {self.dies} dies, clock "
+                f"{self.peak}, sustained {self.sustained}, HBM {self.hbm}, Infinity Cache {self.infinity_cache}")
+
+    __repr__ = __str__
+
     def clock(self, clock: str | float = "peak") -> Figure:
         """The clock by name (`peak` or `sustained`), or a number of MHz.
 

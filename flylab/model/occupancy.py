@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import bisect
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from flylab.codegen.assembly.occupancy import LDS, SCALAR, VECTOR, Needs, Occupancy, of_workgroups
-from flylab.codegen.isa import IsaKernel
 from flylab.errors import FlylabError
+from flylab.model.listing import listing, threads_of
 
 MOST_SCALARS = 102
 """Scalar registers that a kernel can name."""
@@ -32,6 +32,8 @@ class Cliff:
         unit = unit if abs(self.change) > 1 else unit.replace("registers", "register").replace("bytes", "byte")
         step = f"{abs(self.change)} {'fewer' if self.change < 0 else 'more'} {unit}"
         return f"{step}: {self.waves_per_simd} waves per SIMD ({self.waves_per_cu} per CU)"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,14 @@ class LaunchOccupancy:
         lines += [f"  by {name}: {waves} waves per SIMD" for name, waves in found.limits.items()]
         return "\n".join(lines + [f"  {cliff}" for cliff in self.cliffs])
 
+    __repr__ = __str__
 
-def occupancy(kernel: IsaKernel, block: int | None = None, lds: int = 0) -> LaunchOccupancy:
+
+def occupancy(kernel: Any, block: int | None = None, lds: int = 0) -> LaunchOccupancy:
     """The occupancy of a launch with `block` threads a workgroup and `lds` bytes of LDS beside the kernel's own.
 
-    Without `block` it is the workgroup that the kernel is compiled for, else the largest that it allows.
+    `kernel` is an `@flyc.kernel` function that was compiled, what a launch returned, or a listing. Without `block` it
+    is the workgroup that the kernel is compiled for, else the largest that it allows.
 
     Raises `FlylabError` for a workgroup or an amount of LDS that the kernel cannot be launched with.
 
@@ -91,10 +96,10 @@ def occupancy(kernel: IsaKernel, block: int | None = None, lds: int = 0) -> Laun
       13 more vector registers: 4 waves per SIMD (16 per CU)
       12801 more bytes of LDS: 4 waves per SIMD (16 per CU)
     """
+    kernel = listing(kernel)
     chip = kernel.target
     most = min(kernel.max_workgroup, chip.max_workgroup)
-    if block is None:
-        block = math.prod(kernel.required_workgroup) if kernel.required_workgroup else most
+    block = threads_of(kernel, block)
     if not 1 <= block <= most:
         raise FlylabError(f"a workgroup of {block} threads, and kernel '{kernel.name}' allows 1 to {most}",
                           hint=f"ask for block={most} or less")

@@ -21,7 +21,13 @@ def _figure(value: float, unit: str, mark: str, source: str) -> Figure:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of `estimate`; `dataclasses.replace` makes others."""
+    """The parameters of `estimate`; `dataclasses.replace` makes others. They print as a list with their sources.
+
+    >>> Parameters()
+    Parameters()
+    >>> print(str(Parameters()).split("\\n")[0])
+    issue: 4 clocks [S], AMD's CDNA3 ISA document and performance guides: a wave of 64 lanes on 16 lanes
+    """
 
     issue: Figure = _figure(4, "clocks", "S", GUIDE + ": a wave of 64 lanes on 16 lanes")
     transcendental: Figure = _figure(16, "clocks", "S", GUIDE)
@@ -46,6 +52,14 @@ class Parameters:
     """Between two launches at least, however little they do."""
     overlap: Figure = _figure(6, "(power)", "?", FITTED)
     """How well resources overlap: their times are added as a norm of this power."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{each.name}: {getattr(self, each.name)}, {getattr(self, each.name).source}"
+                         for each in fields(self))
+
+    def __repr__(self) -> str:
+        changed = [each.name for each in fields(self) if getattr(self, each.name) != each.default]
+        return f"Parameters({', '.join(f'{name}={getattr(self, name)!r}' for name in changed)})"
 
     def unknown(self) -> list[str]:
         """The names of those that are not known."""

@@ -20,6 +20,8 @@ class Place:
         return f"{self.intensity:.4g} operations a byte: at most {self.attainable / 1e12:.4g} T/s (modelled), " \
                f"bound by {self.bound_by}"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class Roofline:
@@ -55,6 +57,8 @@ class Roofline:
         ridges = ", ".join(f"{name} at {ridge:.4g} operations a byte" for name, ridge in self.ridges.items())
         return (f"{self.product.name}, {self.dtype}: peak {self.peak / 1e12:.4g} T/s, modelled at {self.clock}; "
                 f"ridges: {ridges}")
+
+    __repr__ = __str__
 
 
 def roofline(chip: str | Product, dtype: str, clock: str | float = "peak") -> Roofline:

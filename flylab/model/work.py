@@ -19,6 +19,7 @@ from flylab.emulator.log import AccessLog
 from flylab.errors import FlylabError
 from flylab.model.caches import cache_shares
 from flylab.model.coalescing import LINE_BYTES
+from flylab.model.listing import listing, threads_of
 from flylab.model.path import Wait, path_of
 from flylab.targets import Target, target
 
@@ -91,15 +92,25 @@ class Work:
         return cls(**{**data, "waits": tuple(Wait(*wait) for wait in data["waits"])})
 
 
-def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0, log: AccessLog | None = None,
-         launched: int | None = None) -> Work:
+def work(kernel: Any, counters: Counted | None = None, block: int | None = None, lds: int = 0,
+         log: AccessLog | None = None, launched: int | None = None) -> Work:
     """The work of a launch with `block` threads a workgroup and `lds` bytes of dynamic LDS that was counted.
+
+        with flylab.watch(counters=True):
+            run = launch(a, b)
+        work = flylab.model.work(run)
+
+    `kernel` is what the launch returned; or an `@flyc.kernel` function that was compiled, or a listing, and then the
+    `counters` are needed. Without `block` it is the workgroup that the kernel is compiled for.
 
     A `log` of one workgroup tells what its caches keep, where `launched` workgroups (else those counted) are launched;
     without one the L2 is asked for each byte of a load or a store, but not for a line twice.
 
     Raises `FlylabError` where the counters are not of this kernel, and for one that calls functions.
     """
+    counters = _counters(kernel, counters)
+    kernel = listing(kernel)
+    block = threads_of(kernel, block)
     instructions, groups = kernel.instructions, counters.workgroups
     executions = [int(n) for n in counters["executions"]]
     if len(executions) < len(instructions) or groups < 1 or not executions[0]:
@@ -118,6 +129,18 @@ def work(kernel: IsaKernel, counters: Counted, block: int, lds: int = 0, log: Ac
     counts = {name: total / groups for name, total in sorted(totals.items()) if total}
     return Work(kernel.name, kernel.target.arch, block, needs.vector, needs.scalar, needs.lds, groups, groups, counts,
                 issue, waits)
+
+
+def _counters(kernel: Any, given: Counted | None) -> Counted:
+    found: Counted | None = getattr(kernel, "counters", None) if given is None else given
+    if found is None or not hasattr(found, "workgroups"):
+        raise FlylabError("the counters of a launch are needed", hint="flylab.model.work(run) has them, where run is "
+                          "what a launch returned inside of `with flylab.watch(counters=True):`")
+    arch = listing(kernel).target.arch
+    if getattr(found, "chip", arch) != arch:
+        raise FlylabError(f"these counters are of {getattr(found, 'chip', '')}, and the kernel was compiled for {arch}",
+                          hint="flylab.model.work(run) takes both from one launch")
+    return found
 
 
 def _totals(kernel: IsaKernel, what: Sequence[Effects], counters: Counted) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import Any
 from flylab.codegen import amdgpu, hsaco
 from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
-from flylab.compiler.inspection import Text, show
+from flylab.compiler.inspection import show
 from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.trace import trace
@@ -24,6 +24,7 @@ from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
 from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
+from flylab.shown import Text
 from flylab.targets import Target
 
 _dumped: set[Path] = set()

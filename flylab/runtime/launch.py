@@ -27,6 +27,7 @@ from flylab.runtime.arguments import Bound, bind, pack_number
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device, current
 from flylab.runtime.printing import PrintBuffer
+from flylab.shown import Text
 
 
 @dataclass(frozen=True)
@@ -39,26 +40,30 @@ class Run:
 
     @property
     def counters(self) -> Any:
-        """What the software device counted, where the launch was watched with `counters=True`, else None.
+        """What the software device counted, of a launch that was watched with `counters=True`.
 
-        Raises `FlylabError` for a launch of several kernels: each of `reports` has its own.
+        Raises `FlylabError` for another launch, and for one of several kernels: each of `reports` has its own.
         """
         return self._of_one("counters")
 
     @property
     def log(self) -> Any:
-        """The accesses of memory that were kept, where the launch was watched with `log=`; otherwise as `counters`."""
+        """The accesses of memory that were kept, of a launch that was watched with `log=`; otherwise as `counters`."""
         return self._of_one("log")
 
     def _of_one(self, name: str) -> Any:
         if len(self.reports) != 1:
             raise FlylabError(f"this run launched {len(self.reports)} kernels, and each has {name} of its own",
                               hint=f"run.reports[0].{name} is of the first")
-        return getattr(self.reports[0], name)
+        found = getattr(self.reports[0], name)
+        if found is None:
+            raise FlylabError(f"this launch of '{self.reports[0].kernel}' was not watched for {name}",
+                              hint=f"with flylab.watch({name}=True): run = launch(...)")
+        return found
 
-    def show(self) -> str:
+    def show(self) -> Text:
         """One line a kernel: what was counted, with the word for where the numbers come from."""
-        return "\n".join(f"{self.device}: {report}" for report in self.reports)
+        return Text("\n".join(f"{self.device}: {report}" for report in self.reports))
 
     __repr__ = show
 

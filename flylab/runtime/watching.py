@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from flylab.emulator.watch import possible
 from flylab.runtime.choices import Choices
 
 
@@ -32,17 +33,18 @@ class watch:
 
     `check` is "auto" (every check, for launches of at most 65,536 threads: what holds without `watch`), "all" (for any
     launch, and strictly: what the descriptor of a buffer cuts off is an error too), None (no checks, at full speed), or
-    a tuple of names of checks. `counters` and `log` (True, or how many accesses are kept) are then `run.counters` and
-    `run.log` of what a launch returns.
+    names of checks ("bounds", "registers", "waits", "races", "barriers"), one or a tuple of them. `counters` and `log`
+    (True, or how many accesses are kept) are then `run.counters` and `run.log` of what a launch returns.
 
         flylab.watch(check="all")                     # until the next call
         with flylab.watch(counters=True):             # for a block, in this thread or task
             run = launch(a, b)
 
-    `flylab.watch()` goes back to the beginning. Raises `DeviceError`, at the launch, for what is no check.
+    `flylab.watch()` goes back to the beginning. Raises `DeviceError` for what is no check.
     """
 
     def __init__(self, check: Any = "auto", counters: bool = False, log: int | bool = False):
+        possible(check, counters, log)
         self.asked = Asked(check, counters, log)
         self._chosen = _choices.choose(self.asked)
 

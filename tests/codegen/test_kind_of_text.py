@@ -61,7 +61,8 @@ def test_what_the_disassembler_prints(option: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("asked, arch", [(None, "gfx942"), *((chip, chip) for chip in CHIPS)])
 def test_the_generic_target_runs_on_both_chips(asked: str | None, arch: str) -> None:
     text = assembly("  s_load_dwordx2 s[2:3], s[0:1], 0x0\n  v_mov_b32 v1, 9\n  v_lshlrev_b32 v0, 2, v0\n"
-                    "  global_store_dword v0, v1, s[2:3]\n  s_endpgm", "gfx9-4-generic:sramecc+:xnack-")
+                    "  s_waitcnt lgkmcnt(0)\n  global_store_dword v0, v1, s[2:3]\n  s_endpgm",
+                    "gfx9-4-generic:sramecc+:xnack-")
     program, found = Program.from_assembly(text, asked), np.zeros(64, "i4")
     assert program.isa.target.arch == arch
     program.launch(grid=1, block=64, args=[found])

@@ -111,3 +111,43 @@ def test_a_device_holds_from_cell_to_cell() -> None:
     )
     assert printed_by(*texts) == ["", "emulated:gfx950\n", "emulated:gfx942\nemulated:gfx950\n",
                                   "<device emulated:gfx942> emulated:gfx942\n"]
+
+
+LABORATORY = """
+import numpy as np
+import flylab
+import flylab.compiler as flyc
+import flylab.expr as fx
+
+@flyc.kernel
+def k(A: fx.Tensor):
+    t = fx.thread_idx.x
+    s = fx.make_view(fx.SharedAllocator().allocate(fx.Array[fx.Float32, 128]).peek().ptr, fx.make_layout(128, 1))
+    s[t] = A[t]
+    A[t] = s[t ^ 64]                                # with a remark
+
+@flyc.jit
+def launch(A: fx.Tensor):
+    k(A).launch(grid=1, block=128)
+
+A = np.zeros(128, np.float32)
+try:
+    launch(A)
+except flylab.errors.CheckError as error:
+    print(error)
+with flylab.watch(check=None, counters=True):
+    print(launch(A).counters)
+session = flylab.debug(launch, A, check=None).run_to("ds_read")
+print(session, session.path(1), session.listing(), session.run_back_to(line=("cell In[1]", 10)), sep="\\n")
+"""
+
+
+def test_the_laboratory_names_cells() -> None:
+    """No file name of the notebook's own making, whatever it is that names a line."""
+    (text,) = printed_by(LABORATORY)
+    assert "ipykernel" not in text and "/tmp/" not in text and "\n   " in text
+    error, _, rest = text.partition("hint: put gpu.barrier() between line 10 and line 11")
+    assert error.count("cell In[1], line 10") >= 1 and error.startswith("cell In[1], line 11, in k")
+    table, _, debugger = rest.partition("block (0, 0, 0)")
+    assert "\nline of cell In[1] " in table and "\n  11  A[t] = s[t ^ 64]   " in table
+    assert "(cell In[1], line 11)" in debugger and "  line 10: s[t] = A[t]" in debugger

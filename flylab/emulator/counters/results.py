@@ -18,6 +18,7 @@ from flylab.emulator.decoding.decode import source_line
 from flylab.errors import DeviceError
 from flylab.mfma import mfma
 from flylab.places import SourceLine
+from flylab.shown import Text
 from flylab.targets import WAVE_SIZE
 
 MEMORY = ("global", "buffer", "flat")
@@ -179,17 +180,20 @@ class Counters:
         """Bytes that lanes wrote to global memory."""
         return self.bytes_of(*MEMORY, store=True)
 
-    def table(self, by: str = "line") -> str:
+    def table(self, by: str = "line") -> Text:
         """The figures as text, a row for each line of the source, or (`by="instruction"`) for each instruction.
 
         Rows that were not executed are left out. Raises `DeviceError` for another word.
         """
         if by not in ("line", "instruction"):
             raise DeviceError(f"a table by {by!r}", hint='counters.table(by="line") and by="instruction" are there')
-        if by == "line":
-            return Table.of(("line", _place(line.where), line.counts) for line in self.by_line()).text()
-        return Table.of(("instruction", f"{row.number:4}  {row.text.strip()}", row.counts)
-                        for row in self.by_instruction()).text()
+        if by == "instruction":
+            return Text(Table.of(("instruction", f"{row.number:4}  {row.text.strip()}", row.counts)
+                                 for row in self.by_instruction()).text())
+        lines = self.by_line()
+        files = sorted({line.where.name for line in lines if line.where and line.counts.executions})
+        heading = f"line of {files[0]}" if len(files) == 1 else "line"
+        return Text(Table.of((heading, _place(line.where, len(files) == 1), line.counts) for line in lines).text())
 
     def __str__(self) -> str:
         known = any(self.places)
@@ -197,7 +201,7 @@ class Counters:
 
     __repr__ = __str__
 
-    def summary(self) -> str:
+    def summary(self) -> Text:
         """The launch in a few lines."""
         total = self.totals
         sizes = ((self.workgroups, "workgroup"), (self.waves, "wave"), (total.executions, "instruction"))
@@ -212,11 +216,15 @@ class Counters:
                          f"{total.lds_conflicts:,} are of bank conflicts")
         if total.operations:
             lines.append(f"  matrix instructions: {total.operations:,} operations")
-        return "\n".join(lines)
+        return Text("\n".join(lines))
 
 
-def _place(where: SourceLine | None) -> str:
-    return f"{where.file.rpartition('/')[2]}:{where.line}  {where.text.strip()}" if where else "(no line)"
+def _place(where: SourceLine | None, alone: bool) -> str:
+    """A line by its number, and its file where not all are of one, with its text but for a comment behind it."""
+    if where is None:
+        return "(no line)"
+    number = f"{where.line:4}" if alone else f"{where.name}:{where.line}"
+    return f"{number}  {where.text.partition('  #')[0].strip()}"
 
 
 def _columns(kernel: IsaKernel, found: Sequence[Effects], tallies: np.ndarray) -> dict[str, np.ndarray]:

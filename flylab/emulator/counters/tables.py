@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flylab.emulator.counters.results import Counts
 
-# Heading, and what stands there, "" where nothing was counted.
+# Heading, of one line or two, and what stands there, "" where nothing was counted.
 COLUMNS: tuple[tuple[str, Callable[[Counts], str]], ...] = (
     ("executions", lambda c: _number(c.executions)),
-    ("active lanes", lambda c: _percent(c.active)),
+    ("active\nlanes", lambda c: _percent(c.active)),
     ("bytes", lambda c: _number(c.bytes)),
     ("clamped", lambda c: _number(c.clamped)),
-    ("cache accesses", lambda c: _number(c.accesses)),
+    ("cache\naccesses", lambda c: _number(c.accesses)),
     ("coalescing", lambda c: _percent(c.coalescing)),
-    ("LDS cycles", lambda c: _number(c.lds_cycles)),
+    ("LDS\ncycles", lambda c: _number(c.lds_cycles)),
     ("conflicts", lambda c: _number(c.lds_conflicts)),
     ("operations", lambda c: _number(c.operations)),
 )
-MOST_NAME = 60
+MOST_NAME = 52
 """Characters of a row's name that are shown."""
 
 
@@ -51,10 +51,12 @@ class Table:
 
     def text(self) -> str:
         """The rows with their columns below each other, names to the left, numbers to the right."""
-        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
+        high = [tuple(cell.rpartition("\n")[0] for cell in self.rows[0])] * any("\n" in cell for cell in self.rows[0])
+        rows = [*high, tuple(cell.rpartition("\n")[2] for cell in self.rows[0]), *self.rows[1:]]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join("  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
                                                                zip(row[1:], widths[1:], strict=True))]).rstrip()
-                         for row in self.rows)
+                         for row in rows)
 
 
 def _cut(name: str) -> str:

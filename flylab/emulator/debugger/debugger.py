@@ -11,11 +11,12 @@ from flylab.emulator.debugger.changes import Changes, difference
 from flylab.emulator.debugger.past import Moment, Outstanding, Step, last_visit, outstanding, path, writers
 from flylab.emulator.debugger.places import line_of
 from flylab.emulator.debugger.session import MEMORY, Goal
-from flylab.emulator.debugger.show import described
+from flylab.emulator.debugger.show import described, listing
 from flylab.emulator.debugger.stepping import TRACE
 from flylab.emulator.debugger.view import WaveView
 from flylab.emulator.state import WAVE_SIZE
 from flylab.errors import DebugError, DeviceError
+from flylab.shown import Text
 
 
 class Debugger(WaveView):
@@ -85,8 +86,9 @@ class Debugger(WaveView):
                line: int | tuple[str, int] | None = None, visit: int = 1) -> Debugger:
         """Runs until the wave is about to execute a place for the `visit`-th time from now on.
 
-        `at` is a label or the number of an instruction, `pc` a byte of the kernel's code, `line` a line of the source,
-        with its file where several are possible. Where the wave is now does not count. Raises `DebugError` for a place
+        `at` is the number of an instruction as `listing()` has it, how an instruction begins ("ds_read", "s_barrier"),
+        or a label; `pc` a byte of the kernel's code; `line` a line of the source, with its file or cell where several
+        are possible. Where the wave is now does not count. Raises `DebugError` for a place
         without code, and where the wave does not come there so often.
         """
         breaks, visit = self._places.find(pc=pc, line=line, at=at), _positive("visits", visit)
@@ -95,8 +97,8 @@ class Debugger(WaveView):
             now = self.time
             if not self._session.forward(Goal(wave=self._wave, breaks=breaks, visit=visit)):
                 self._check_moved(now)
-                raise DebugError(f"wave {self._wave} comes there {self._session.hits} times from here on, and not "
-                                 f"{visit}: it {self._why_stopped()}", hint="run_back_to() looks the other way")
+                raise DebugError(f"wave {self._wave} {_visits(self._session.hits, visit)}: it {self._why_stopped()}",
+                                 hint="run_back_to() looks the other way")
         return self
 
     def run_back_to(self, at: str | int | None = None, *, pc: int | None = None,
@@ -113,6 +115,14 @@ class Debugger(WaveView):
                                  hint="run_to() looks the other way")
             self._to_step(step)
         return self
+
+    def listing(self, around: int | None = None) -> Text:
+        """The kernel's instructions by their numbers, with the lines that they came from, and an arrow at the next one.
+
+        `around` leaves out what is further from that than so many instructions.
+        """
+        count = len(self._kernel.instructions) if around is None else _positive("instructions", around)
+        return listing(self._kernel, self.instruction, count)
 
     def changes(self, since: int | None = None) -> Changes:
         """What the wave's last instruction changed, or what changed since a time, as far as the wave sees it."""
@@ -202,6 +212,13 @@ class Debugger(WaveView):
             self._session.go_to_step(self._wave, steps)
         else:
             self._session.go(0)
+
+
+def _visits(found: int, wanted: int) -> str:
+    """That a wave comes to a place too rarely."""
+    if wanted == 1:
+        return "does not come there from here on"
+    return f"comes there {found} time{'s' * (found != 1)} from here on, and not {wanted}"
 
 
 def _positive(what: str, n: Any) -> int:

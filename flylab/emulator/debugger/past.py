@@ -41,7 +41,7 @@ class Moment:
     line: SourceLine
 
     def __str__(self) -> str:
-        return f"time {self.time}, step {self.step}: {self.instruction.text} ({self.line.file}, line {self.line.line})"
+        return f"time {self.time}, step {self.step}: {self.instruction.text} ({self.line.place})"
 
     __repr__ = __str__
 
@@ -60,7 +60,8 @@ class Outstanding:
 
     def __str__(self) -> str:
         fills = f" fills {', '.join(self.registers)}" if self.registers else ""
-        return f"{self.counter}: {self.issued.instruction.text}{fills}, {self.age} instructions old"
+        age = f"{self.age} instruction{'s' * (self.age != 1)} old"
+        return f"{self.counter}: {self.issued.instruction.text}{fills}, {age}"
 
     __repr__ = __str__
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from flylab.codegen.isa import Instruction, IsaKernel
 from flylab.emulator.arguments import shown, whole
 from flylab.emulator.debugger.stepping import ALWAYS
@@ -34,8 +36,8 @@ class Places:
              at: str | int | None = None) -> bytes:
         """A byte for each instruction, set for those that one of these names.
 
-        `pc` is a byte of the kernel's code, `at` a label or the number of an instruction. Raises `DebugError` for a
-        place without code, and names those near it that have some.
+        `pc` is a byte of the kernel's code, `at` a label, how instructions begin, or the number of one. Raises
+        `DebugError` for a place without code, and names those near it that have some.
         """
         if sum(one is not None for one in (pc, line, at)) != 1:
             raise DebugError("one place is needed: pc=, line=, or a label or number of an instruction",
@@ -46,7 +48,7 @@ class Places:
             numbers = self._of_line(line)
         else:
             assert at is not None
-            numbers = self._of_label(at) if isinstance(at, str) else self._of_number(whole("the instruction", at))
+            numbers = self._of_text(at) if isinstance(at, str) else self._of_number(whole("the instruction", at))
         breaks = bytearray(len(self.kernel.instructions))
         for number in numbers:
             breaks[number] = ALWAYS
@@ -66,25 +68,35 @@ class Places:
                              hint=f"they are numbered 0 to {self.real[-1].index}")
         return [number]
 
-    def _of_label(self, label: str) -> list[int]:
-        if label not in self.kernel.labels:
-            known = ", ".join(sorted(self.kernel.labels)[:8])
-            raise DebugError(f"kernel '{self.kernel.name}' has no label {shown(label)}", hint=f"it has {known}")
-        return [self.kernel.labels[label]]
+    def _of_text(self, text: str) -> list[int]:
+        """The instruction behind a label, or all whose text begins so."""
+        if text in self.kernel.labels:
+            return [self.kernel.labels[text]]
+        found = [i.index for i in self.real if text.strip() and i.text.strip().startswith(text.strip())]
+        if not found:
+            known = dict.fromkeys([*sorted(self.kernel.labels), *(i.mnemonic for i in self.real)])
+            near = difflib.get_close_matches(text, known, n=3, cutoff=0.4) or list(known)[:8]
+            raise DebugError(f"kernel '{self.kernel.name}' has no label {shown(text)}, and none of its "
+                             "instructions begins so",
+                             hint=f"it has {', '.join(near)}; listing() has all instructions")
+        return found
 
     def _of_line(self, line: int | tuple[str, int]) -> list[int]:
         """The instructions at which a line is entered: from that of another line, or by a jump."""
-        file, number = line if isinstance(line, tuple) and len(line) == 2 else (None, line)
+        named, number = line if isinstance(line, tuple) and len(line) == 2 else (None, line)
         number = whole("line", number)
         keys = [self._key(instruction) for instruction in self.real]
         files = dict.fromkeys(name for name, _ in keys)
-        if file is not None and file not in files:
-            raise DebugError(f"kernel '{self.kernel.name}' has no line of the file {shown(file)}",
-                             hint=f"its lines are of {', '.join(files)}")
+        file = next((file for file in files if named in (file, SourceLine(file, 0).name)), None)
+        if file is None and named is not None:
+            raise DebugError(f"kernel '{self.kernel.name}' has no line of the file {shown(named)}",
+                             hint=f"its lines are of {', '.join(SourceLine(file, 0).name for file in files)}")
         wanted = {key for key in keys if key[1] == number and file in (None, key[0])}
         if len(wanted) > 1:
-            raise DebugError(f"line {number} may be that of {' or '.join(sorted(name for name, _ in wanted))}",
-                             hint=f"name the file: line=({next(iter(wanted))[0]!r}, {number})")
+            names = sorted(SourceLine(name, number).name for name, _ in wanted)
+            names = names if len(set(names)) == len(names) else sorted(name for name, _ in wanted)
+            raise DebugError(f"line {number} may be that of {' or '.join(names)}",
+                             hint=f"name the file or cell: line=({names[0]!r}, {number})")
         if not wanted:
             raise self._no_code(number, sorted({n for name, n in keys if n > 0 and file in (None, name)}))
         return [i.index for at, i in enumerate(self.real) if keys[at] in wanted

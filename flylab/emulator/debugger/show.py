@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flylab.emulator.decoding.decode import source_line
+from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.state import WAVE_SIZE
+from flylab.places import SourceLine
+from flylab.shown import Text
 
 if TYPE_CHECKING:
+    from flylab.codegen.isa import Instruction, IsaKernel
     from flylab.emulator.debugger.debugger import Debugger
 
 
@@ -23,6 +28,28 @@ def described(debugger: Debugger) -> str:
         more = [f"and {len(found) - 1} more in findings"] if len(found) > 1 else []
         lines += ["the checks have found", *(f"    {text}" for text in [*found[0].message.split("\n"), *more])]
     return "\n".join(lines)
+
+
+def listing(kernel: IsaKernel, now: Instruction | None, around: int) -> Text:
+    """Instructions with their lines; of those that follow each other from one line, the first has it."""
+    middle = now.index if now else 0
+    shown = [i for i in kernel.instructions if abs(i.index - middle) <= around and i.mnemonic != END_OF_FUNCTION]
+    width = max(len(i.text.strip()) for i in shown)
+    several = len({i.source[0] for i in kernel.instructions if i.source}) > 1
+    rows, before = [], None
+    for instruction in shown:
+        line = source_line(kernel, instruction)
+        said = ""
+        if line and _key(line) != before:
+            said = f"  {f'{line.name}, ' * several}line {line.line}: {line.text.strip()}"
+        before = _key(line) if line else before
+        arrow = "->" if instruction is now else "  "
+        rows.append(f"{arrow} {instruction.index:4}  {instruction.text.strip():{width}}{said}".rstrip())
+    return Text("\n".join(rows))
+
+
+def _key(line: SourceLine) -> tuple[str, int]:
+    return line.file, line.line
 
 
 def _next(debugger: Debugger) -> list[str]:

@@ -16,7 +16,8 @@ LEFT_NULL = {"hidden_hostcall_buffer": "printf and assert", "hidden_printf_buffe
 DESCRIPTOR_HINT = "its buffer descriptor is longer than the array: make the descriptor with the array's size"
 # By whether the instruction comes from a line of source.
 OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor's size and drop writes",
-                 "see the tensor through fx.rocdl.make_buffer_tensor, which reads 0 outside and drops writes")
+                 "compare the index with the tensor's shape first, in an if, or see the tensor through "
+                 "fx.rocdl.make_buffer_tensor, which reads 0 outside and drops writes")
 # By whether the descriptor asks for the arguments' address.
 NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1",
               "an array argument is None, or its pointer was not passed on")

@@ -87,6 +87,6 @@ def _places(run: Run, context: Context) -> tuple[str, ...]:
         line = source_line(kernel, instruction)
         verb = "waits at" if state == WAITING else "spins through"
         names = f"wave {numbers[0]}" if len(numbers) == 1 else f"each of waves {', '.join(map(str, numbers))}"
-        at = f", {line.file}, line {line.line}" if line else ""
+        at = f", {line.place}" if line else ""
         lines.append(f"{names} {verb} {described(instruction)}{at}")
     return tuple(lines)

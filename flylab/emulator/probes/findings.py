@@ -57,6 +57,8 @@ class Finding:
         parts = [str(self.where)] if self.where else []
         return "\n".join([*parts, self.message, *([f"hint: {self.hint}"] if self.hint else [])])
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -86,7 +88,7 @@ class Scene:
     def at(self, number: int) -> str:
         """An instruction with its line, in words."""
         line = self.line(number)
-        place = f", {line.file}, line {line.line}" if line else ""
+        place = f", {line.place}" if line else ""
         return f"{described(self.instruction(number))}{place}"
 
     def place(self, entry: Entry) -> str:
@@ -177,19 +179,35 @@ class Findings:
 
 
 def check_error(findings: tuple[Finding, ...], lost: int = 0) -> CheckError:
-    """The error that findings make: the first in full, some others in short."""
-    first, *others = findings
-    lines = [first.message]
-    if others:
-        lines.append(f"and {len(others)} more finding{'s' * (len(others) > 1)}:")
-        lines += [f"    {n}. {_short(finding)}" for n, finding in enumerate(others[:SHOWN], 2)]
-        if len(others) > SHOWN:
-            lines.append(f"    and {len(others) - SHOWN} more")
+    """The error that findings make: the first in full, some others in short, those that are alike together."""
+    first = findings[0]
+    lines = [first.message, *_others(findings)]
     if lost:
         lines.append(f"    ({lost} further ones were not kept)")
     return CheckError("\n".join(lines), where=first.where, hint=first.hint or None, findings=findings)
 
 
-def _short(finding: Finding) -> str:
-    where = f" ({finding.where.file}, line {finding.where.line})" if finding.where else ""
-    return finding.message.partition("\n")[0] + where
+def _others(findings: tuple[Finding, ...]) -> list[str]:
+    """A line for each finding but the first, and one for all that one change of one line would mend."""
+    groups: dict[Any, list[int]] = {}
+    for number, finding in enumerate(findings, 1):
+        where = finding.where
+        alike = (finding.kind, where.file, where.line, finding.hint) if where else number
+        groups.setdefault(alike, []).append(number)
+    (_, *like_first), *rest = groups.values()
+    lines = [f"and {len(like_first)} more like it, at other instructions of the line"] * bool(like_first)
+    others = sum(map(len, rest))
+    lines += [f"and {others} more finding{'s' * (others > 1)}:"] * bool(others)
+    for number, *like in rest[:SHOWN]:
+        also = f", and {len(like)} like it" if like else ""
+        lines.append(f"    {number}. {_short(findings[number - 1], findings[0].where)}{also}")
+    left = sum(map(len, rest[SHOWN:]))
+    return [*lines, *[f"    and {left} more"] * bool(left)]
+
+
+def _short(finding: Finding, beside: SourceLine | None) -> str:
+    """The first line of what a finding says, and where it is; the file only where it is another one."""
+    text, where = finding.message.partition("\n")[0], finding.where
+    if where is None:
+        return text
+    return f"{text} ({f'line {where.line}' if beside and beside.file == where.file else where.place})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import flylab
 from flylab.emulator.counters.results import Counters, Counts
 from flylab.errors import DeviceError
+from flylab.places import SourceLine
 from tests.samples import cell
 
 TEXT = """
@@ -57,12 +59,20 @@ def test_the_table_reads_well(counters: Counters) -> None:
     assert text.startswith(f"k on {counters.chip}: 1 workgroup, 1 wave, {counters.totals.executions} instructions "
                            "(emulated)\n  memory: 256 bytes read, 64 written, in ")
     assert "\n  LDS: 2 accesses in 80 cycles, of which 77 are of bank conflicts\n" in text
-    heading, *rows = counters.table().split("\n")
-    assert heading.split("  ")[0] == "line" and heading.endswith("LDS cycles  conflicts")
+    above, heading, *rows = counters.table().split("\n")
+    assert heading.startswith("line of ") and heading.endswith("cycles  conflicts") and above.endswith(" LDS")
     (row,) = [row for row in rows if "view[tid] = A[tid]" in row]
-    assert row.split()[-2:] == ["64", "62"]
-    assert len({len(row) for row in (heading, row)}) == 1
+    assert row.split()[0] == "6" and row.split()[-2:] == ["64", "62"]
+    assert len({len(row) for row in (heading, row)}) == 1 and max(map(len, rows)) < 120
+    assert above.index("LDS") + 3 == heading.index("cycles") + 6
     assert "ds_read_b32" in counters.table(by="instruction")
+
+
+def test_lines_of_several_files_are_named_with_them(counters: Counters) -> None:
+    places = tuple(SourceLine("/far/" * 20 + "b.py", 3, "  f(x)  # twice") if n % 2 else SourceLine("a.py", 12, "g()")
+                   for n in range(len(counters)))
+    _, heading, *rows = replace(counters, places=places).table().split("\n")
+    assert heading.startswith("line  ") and [row[:12] for row in rows] == ["b.py:3  f(x)", "a.py:12  g()"]
 
 
 def test_what_is_not_counted_is_refused(counters: Counters) -> None:

@@ -98,6 +98,27 @@ def test_what_is_refused() -> None:
         flylab.debug(names["launch"], a, b, 1, at_block=5)
 
 
+def test_the_listing_says_what_run_to_takes() -> None:
+    names, (a, b) = cell(TEXT), arrays()
+    debugger = flylab.debug(names["launch"], a, b, 1).run_to("global_load")
+    number = debugger.instruction.index if debugger.instruction else -1
+    rows = debugger.listing().split("\n")
+    assert repr(debugger.listing()) == str(debugger.listing())
+    arrows = [row for row in rows if row.startswith("->")]
+    assert len(arrows) == 1 and arrows[0].split()[1] == str(number) and "global_load_dword" in arrows[0]
+    assert sum("x = A[i]" in row for row in rows) >= 1 and rows[number] == arrows[0]
+    near = debugger.listing(around=1).split("\n")
+    assert [int(row[2:].split()[0]) for row in near] == [number - 1, number, number + 1]
+    assert debugger.start().run_to(number).time == debugger.start().run_to("global_load").time
+
+
+def test_a_file_is_named_as_it_is_shown() -> None:
+    names, (a, b) = cell(TEXT), arrays()
+    debugger = flylab.debug(names["launch"], a, b, 1)
+    short = names["FILE"].rpartition("/")[2]
+    assert debugger.run_to(line=(short, 9)).time == debugger.start().run_to(line=(names["FILE"], 9)).time
+
+
 RACE = """
 @flyc.kernel
 def exchange(A: fx.Tensor):

@@ -6,6 +6,7 @@ import sys
 import types
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,13 @@ import pytest
 import flylab
 from flylab.emulator import Program, watch
 from flylab.emulator.handlers.ir import Builder, Value
-from flylab.emulator.probes.findings import MOST_FINDINGS
+from flylab.emulator.probes.findings import MOST_FINDINGS, Finding, check_error
 from flylab.emulator.probes.probe import MOST_WORDS, Frame, Piece, find
 from flylab.emulator.probes.shadow import GroupShadow, WaveShadow
 from flylab.emulator.state import Worker
 from flylab.emulator.watch import SMALL_LAUNCH, watched
 from flylab.errors import CheckError, DeviceError, OutOfBounds
+from flylab.places import SourceLine
 from tests.emulator.toolchain import CHIPS, assembly
 from tests.samples import kernel_of
 
@@ -183,7 +185,8 @@ def test_too_many_words_are_refused(install: Callable[[Instrument], None]) -> No
 @pytest.mark.parametrize("asked, threads, checks, strict", [
     ("auto", SMALL_LAUNCH, ("a", "b"), False), ("auto", SMALL_LAUNCH + 1, (), False),
     ("all", 1 << 30, ("a", "b"), True),
-    (None, 1, (), False), ("none", 1, (), False), (("b",), 1 << 30, ("b",), False), ([], 1, (), False)])
+    (None, 1, (), False), ("none", 1, (), False), (("b",), 1 << 30, ("b",), False), ([], 1, (), False),
+    ("b", 1 << 30, ("b",), False)])
 def test_what_is_watched(asked: object, threads: int, checks: tuple, strict: bool, monkeypatch: pytest.MonkeyPatch
                          ) -> None:
     monkeypatch.setattr(watch, "CHECKS", {"a": "x", "b": "y"})
@@ -192,7 +195,7 @@ def test_what_is_watched(asked: object, threads: int, checks: tuple, strict: boo
     assert (found.checks, found.strict) == (checks, strict)
 
 
-@pytest.mark.parametrize("asked", ["every", ("a", "c"), 3, "a"])
+@pytest.mark.parametrize("asked", ["every", ("a", "c"), 3, True, ([],)])
 def test_an_unknown_check_is_refused(asked: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "CHECKS", {"a": "x", "b": "y"})
     with pytest.raises(DeviceError) as caught:
@@ -237,3 +240,24 @@ def test_a_launcher_is_watched_inside_the_block(install: Callable[[Instrument], 
 def test_a_log_takes_a_number_of_entries(log: object) -> None:
     with pytest.raises(DeviceError, match="log is"):
         watched(None, False, log, 64)  # type: ignore[arg-type]
+
+
+def test_findings_that_one_change_would_mend_take_one_line() -> None:
+    def found(number: int, line: int, kind: str = "race", hint: str = "a barrier") -> Finding:
+        return Finding(kind, f"message {number}\n    in block", SourceLine("k.py", line, "s[t] = 1"), number, (0, 0, 0),
+                       (0, 0, 0), hint)
+
+    findings = (found(1, 9), found(2, 9), found(3, 9, "waits"), found(4, 9), found(5, 11), found(6, 11))
+    assert str(check_error(findings)) == (
+        "k.py, line 9\n    s[t] = 1\nmessage 1\n    in block\nand 2 more like it, at other instructions of the line\n"
+        "and 3 more findings:\n    3. message 3 (line 9)\n    5. message 5 (line 11), and 1 like it\nhint: a barrier")
+    assert str(check_error(findings[:1])).count("more") == 0
+    without = tuple(replace(finding, where=None) for finding in findings[:2])
+    assert "and 1 more finding:\n    2. message 2\n" in str(check_error(without))
+    far = replace(found(7, 3), where=SourceLine("other.py", 3))
+    assert "\n    2. message 7 (other.py, line 3)\n" in str(check_error((findings[0], far)))
+
+
+def test_a_finding_shows_as_it_prints() -> None:
+    finding = Finding("race", "two threads", SourceLine("k.py", 3, "s[t] = 1"), 7, (0, 0, 0), (1, 0, 0), "a barrier")
+    assert repr(finding) == str(finding) == "k.py, line 3\n    s[t] = 1\ntwo threads\nhint: a barrier"
