@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab.dialect.operations import OPERATIONS
-from flylab.passes.rewriter import Pass, operations, unused
+from flylab.passes.rewriter import Pass, attributes_of, operations, unused
 
 # An operation of the left kind applied to the result of one of the right kind gives that one's operand.
 INVERSES = {"fly.get_iter": "fly.make_view", "fly.to_llvm_ptr": "fly.from_llvm_ptr"}
@@ -42,7 +42,7 @@ def _fold(op: Any) -> None:
 
 
 def _share(op: Any, known: dict[Any, Any]) -> None:
-    key = (op.name, op.block, tuple(op.operands), str(op.attributes), op.results[0].type)
+    key = (op.name, op.block, tuple(op.operands), attributes_of(op), op.results[0].type)
     first = known.setdefault(key, op)
     if first is not op:
         op.results[0].replace_all_uses_with(first.results[0])

@@ -25,7 +25,7 @@ from flylab.layout import Swizzle, parse
 from flylab.passes.host import wrap
 from flylab.passes.known_bits import RULES, Bits, added, carries, mask, multiplied
 from flylab.passes.known_values import SOURCES, WIDEST, KnownBits, in_order, maker, operands_of, width_of
-from flylab.passes.rewriter import Builder, Pass, erase, operations, source_line
+from flylab.passes.rewriter import Builder, Pass, attributes_of, erase, operations, source_line
 
 MOST_TERMS = 16
 """A sum of more terms is looked at as one number, so that a long one costs no more than its length."""
@@ -271,7 +271,7 @@ class _Simplifier:
         if number is not None:
             key: tuple[Any, ...] = (number, str(value.type))
         elif op.name in SOURCES:
-            key = (op.name, str(op.attributes))
+            key = (op.name, attributes_of(op))
         else:
             if any(str(op.attributes[name]) != NO_PROMISE for name in op.attributes):
                 return value  # it has no value where its promise is broken, and others are not to lose theirs

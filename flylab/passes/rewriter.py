@@ -56,6 +56,12 @@ def function_of(op: Any) -> Any:
     return op
 
 
+def attributes_of(op: Any) -> tuple[tuple[str, Any], ...]:
+    """The attributes of an operation as a key: names and values. (The text of MLIR's own map is its address.)"""
+    found = op.attributes
+    return tuple((name, found[name]) for name in found)
+
+
 class Builder:
     """Makes operations just before a given one, with its location.
 
