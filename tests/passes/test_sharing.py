@@ -19,7 +19,8 @@ TUPLE = "!fly.int_tuple<\"(a?,b?,c?)\">"
 def test_leaves_of_a_tuple_are_shared_by_their_index() -> None:
     """Each leaf is asked for many times, by turns."""
     lines = [f'%l{n}_{r} = "fly.get_leaf"(%t) {{index = {n} : i32}} : ({TUPLE}) -> i32\n'
-             f'"test.use"(%l{n}_{r}) {{wanted = {n} : i32}} : (i32) -> ()' for r in range(ROUNDS) for n in range(LEAVES)]
+             f'"test.use"(%l{n}_{r}) {{wanted = {n} : i32}} : (i32) -> ()'
+             for r in range(ROUNDS) for n in range(LEAVES)]
     text = "func.func @f(%a: i32, %b: i32, %c: i32) {\n" + (
         f'%t = "fly.make_int_tuple"(%a, %b, %c) : (i32, i32, i32) -> {TUPLE}\n' + "\n".join(lines) + "\nreturn\n}")
     with entered() as context:
