@@ -20,6 +20,7 @@ from flylab.emulator.checks import barrier_words
 from flylab.emulator.checks.barrier_words import DIFFERENT, DIVERGENT, DIVERGENT_WAVE, ENDED, LEFT
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.linking import Code
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Frame, Piece, Site, find
 from flylab.emulator.probes.shadow import GroupShadow, GroupWave, Template, WaveShadow, group_wave
@@ -37,21 +38,13 @@ class Barriers:
         self.strict = strict
         self.helpers: Mapping[str, Callable[[str], str]] = {
             "meet": _meet_text, "end": _end_text, "leave": _leave_text}
-        self._has_barriers: tuple[IsaKernel, bool] | None = None
 
     def prepare(self, template: Template, kernel: IsaKernel, registers: Registers) -> None:
         """Nobody has been anywhere when a wave begins."""
 
     def pieces(self, site: Site) -> Sequence[Piece]:
         """What a probe has to do where there is a barrier, at the end of a wave, and where lanes leave."""
-        return list(self._pieces(site)) if self._matters(site.kernel) else ()
-
-    def _matters(self, kernel: IsaKernel) -> bool:
-        """Whether a kernel has barriers at all."""
-        if self._has_barriers is None or self._has_barriers[0] is not kernel:
-            self._has_barriers = kernel, any(i.barriers or base_name(i.mnemonic) == "s_barrier"
-                                             for i in kernel.instructions)
-        return self._has_barriers[1]
+        return list(self._pieces(site)) if site.once(_has_barriers) else ()
 
     def _pieces(self, site: Site) -> Iterator[Piece]:
         effects = site.effects
@@ -64,6 +57,10 @@ class Barriers:
             yield Piece("end", partial(_emit_call, "end", False), (), ("end",))
         if any(s.file == "s" and s.first <= EXEC + 1 and s.first + s.count > EXEC for s in effects.writes):
             yield Piece("exec", _emit_exec, (), ("leave",))
+
+
+def _has_barriers(code: Code) -> bool:
+    return any(i.barriers or base_name(i.mnemonic) == "s_barrier" for i in code.kernel.instructions)
 
 
 def _emit_divergent(kind: int, frame: Frame) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from flylab.codegen.assembly.effects import effects
 from flylab.codegen.assembly.encoding import base_name
 from flylab.emulator.checks.definedness.places import row_of
 from flylab.emulator.instructions.lds import two_offsets
 from flylab.emulator.instructions.memory import BUFFER_FLAGS, modifiers
+from flylab.emulator.linking import END_OF_FUNCTION, Code
 from flylab.emulator.probes.probe import Site
 
 BY_ROW, BY_LANE, ONE, GENERIC = "row", "lane", "one", "generic"
@@ -36,6 +38,13 @@ class LdsUse:
     direct: bool = False
     high: bool = False
     m0_bits: int = WHOLE_M0
+
+
+def may_use_lds(code: Code) -> bool:
+    """Whether anything that a kernel can reach may touch LDS."""
+    kernel = code.kernel
+    every = (effects(i, kernel.target) for i in kernel.instructions if i.mnemonic != END_OF_FUNCTION)
+    return any(e.space in ("lds", "flat") or e.to_lds for e in every)
 
 
 def lds_use(site: Site) -> LdsUse | None:

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from flylab.codegen.assembly.effects import effects
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.checks import lds_cells, lds_lane, race_words
 from flylab.emulator.checks.lds_cells import LANE_NAME, LANES_NAME, QUICK_SIZES, TIME_BITS, quick_name
-from flylab.emulator.checks.lds_use import BY_LANE, BY_ROW, GENERIC, ONE, LdsUse, lds_use
+from flylab.emulator.checks.lds_use import BY_LANE, BY_ROW, GENERIC, ONE, LdsUse, lds_use, may_use_lds
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.execution.initial import entry
 from flylab.emulator.handlers.ir import Builder, Value
-from flylab.emulator.linking import END_OF_FUNCTION
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Frame, Piece, Site
 from flylab.emulator.probes.shadow import CELL_BYTES, CELLS_AT, GroupShadow, GroupWave, Template, WaveShadow, group_wave
@@ -39,7 +37,6 @@ class Races:
     kinds: Mapping[int, Callable[[Entry, Scene], Finding]] = race_words.KINDS
 
     def __init__(self) -> None:
-        self._known: tuple[IsaKernel, bool] | None = None
         self.helpers = {**lds_cells.HELPERS, LANE_NAME: lds_lane.lane_text, RESTART: _restart_text}
 
     def prepare(self, template: Template, kernel: IsaKernel, registers: Registers) -> None:
@@ -50,7 +47,7 @@ class Races:
 
     def pieces(self, site: Site) -> Sequence[Piece]:
         """What a probe has to do for a barrier, and for a use of LDS."""
-        if not self._uses_lds(site.kernel):
+        if not site.once(may_use_lds):
             return ()
         found = []
         if site.instruction.barriers:
@@ -64,13 +61,6 @@ class Races:
         if use := lds_use(site):
             found.append(_use_piece(use))
         return found
-
-    def _uses_lds(self, kernel: IsaKernel) -> bool:
-        """Whether a kernel may touch LDS."""
-        if self._known is None or self._known[0] is not kernel:
-            every = (effects(i, kernel.target) for i in kernel.instructions if i.mnemonic != END_OF_FUNCTION)
-            self._known = kernel, any(e.space in ("lds", "flat") or e.to_lds for e in every)
-        return self._known[1]
 
 
 def _use_piece(use: LdsUse) -> Piece:

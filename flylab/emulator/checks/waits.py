@@ -21,6 +21,7 @@ from functools import partial
 from flylab.codegen.assembly.effects import Effects, effects
 from flylab.codegen.assembly.registers import register_name
 from flylab.codegen.isa import IsaKernel
+from flylab.emulator.checks.lds_use import may_use_lds
 from flylab.emulator.checks.pending import Register, Suspects, filled, in_order, suspects
 from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.handlers.ir import Builder, Value
@@ -50,7 +51,6 @@ class Waits:
             "use row": _use_row_text, "use scalar": _use_scalar_text, "track": _track_text}
         self.kinds: Mapping[int, Callable[[Entry, Scene], Finding]] = {
             kind: partial(_finding, counter) for kind, counter in _COUNTERS.items()}
-        self._known: tuple[Code, Suspects, bool] | None = None
 
     def prepare(self, template: object, kernel: IsaKernel, registers: Registers) -> None:
         """Nothing is on its way when a wave begins."""
@@ -60,7 +60,7 @@ class Waits:
 
         What other checks put behind these pieces sees an operation's own numbers in `vm_issued` and `lgkm_issued`.
         """
-        found, counted = self._suspects(site.code)
+        found, counted = site.once(_suspects)
         uses = found.by_instruction[site.instruction.index]
         pieces = [_use(site, register, overwrites) for register, overwrites in uses]
         if counted and site.effects.raises:
@@ -71,16 +71,13 @@ class Waits:
                        for name, count in site.effects.waits.items()]
         return pieces
 
-    def _suspects(self, code: Code) -> tuple[Suspects, bool]:
-        """What may be pending in a kernel; whether its operations must be counted, for this check or that of LDS."""
-        if self._known is None or self._known[0] is not code:
-            kernel = code.kernel
-            every = [effects(i, kernel.target) for i in kernel.instructions]
-            found = suspects([i.mnemonic for i in kernel.instructions], [i.operands for i in kernel.instructions],
-                             kernel.labels, every)
-            counted = bool(found.registers) or any(e.space in ("lds", "flat") or e.to_lds for e in every)
-            self._known = code, found, counted
-        return self._known[1:]
+
+def _suspects(code: Code) -> tuple[Suspects, bool]:
+    """What may be pending in a kernel; whether its operations must be counted, for this check or that of LDS."""
+    kernel = code.kernel
+    found = suspects([i.mnemonic for i in kernel.instructions], [i.operands for i in kernel.instructions],
+                     kernel.labels, [effects(i, kernel.target) for i in kernel.instructions])
+    return found, bool(found.registers) or may_use_lds(code)
 
 
 def _place(registers: Registers, register: Register) -> int:

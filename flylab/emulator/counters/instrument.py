@@ -14,7 +14,7 @@ from flylab.codegen.isa import IsaKernel
 from flylab.emulator.counters import banks, lines
 from flylab.emulator.counters.tally import Tally, add
 from flylab.emulator.decoding.registers import Registers
-from flylab.emulator.linking import END_OF_FUNCTION
+from flylab.emulator.linking import END_OF_FUNCTION, Code
 from flylab.emulator.probes.findings import Entry, Finding, Scene
 from flylab.emulator.probes.probe import Frame, Piece, Site
 from flylab.emulator.probes.shadow import Template
@@ -36,6 +36,10 @@ def run_starts(kernel: IsaKernel) -> list[int]:
     return starts
 
 
+def _run_starts(code: Code) -> list[int]:
+    return run_starts(code.kernel)
+
+
 def _ends_run(found: Effects) -> bool:
     return found.kind in ("branch", "end") or found.relative or any(
         span.file == "s" and EXEC - span.count < span.first < EXEC + 2 for span in found.writes)
@@ -54,20 +58,13 @@ class Counting:
     helpers: Mapping[str, Callable[[str], str]] = {**banks.HELPERS, **lines.HELPERS}
     kinds: Mapping[int, Callable[[Entry, Scene], Finding]] = {}
 
-    def __init__(self) -> None:
-        self._last: tuple[IsaKernel | None, list[int]] = (None, [])
-
     def pieces(self, site: Site) -> Sequence[Piece]:
         """What the probe of an instruction counts."""
         return list(self._pieces(site))
 
     def _pieces(self, site: Site) -> Iterator[Piece]:
-        kernel, starts = self._last
-        if kernel is not site.kernel:
-            starts = run_starts(site.kernel)
-            self._last = site.kernel, starts
         number = site.instruction.index
-        if starts[number] == number:
+        if site.once(_run_starts)[number] == number:
             yield Piece("run", _count_run)
         yield from lines.pieces(site)
         yield from banks.pieces(site)

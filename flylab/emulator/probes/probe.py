@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from flylab.codegen.assembly.effects import Effects, effects
 from flylab.codegen.isa import Instruction, IsaKernel
@@ -27,6 +27,7 @@ from flylab.emulator.state import EXEC, RECORD_BYTES, Worker
 if TYPE_CHECKING:
     from flylab.emulator.probes.findings import Entry, Finding, Scene
 
+T = TypeVar("T")
 NOTE_BYTES = 256
 # A note: the handler (8 bytes), where the shadow is behind %v, the instruction's number, then the words.
 SHADOW_SLOT, INDEX_SLOT, WORDS_AT = 8, 12, 16
@@ -55,10 +56,19 @@ class Site:
     effects: Effects
     registers: Registers
     coded: Coded
+    known: dict[Callable[[Code], Any], Any]
+    """What was asked of the whole code, which all its instructions share."""
 
     @property
     def kernel(self) -> IsaKernel:
         return self.code.kernel
+
+    def once(self, of: Callable[[Code], T]) -> T:
+        """What a function tells of the whole code, computed once for all its instructions."""
+        if of not in self.known:
+            self.known[of] = of(self.code)
+        found: T = self.known[of]
+        return found
 
 
 class Instrument(Protocol):
@@ -179,11 +189,11 @@ class _Plan:
 def attach(code: Code, coded: Sequence[Coded], handlers: Sequence[int], registers: Registers,
            instruments: Sequence[Instrument]) -> Probes:
     """Makes the probes of a kernel. `handlers` are those of its instructions."""
-    plans = []
+    plans, known = [], dict[Any, Any]()
     for one, instruction in zip(coded, code.kernel.instructions, strict=True):
         plan = _Plan()
         if instruction.mnemonic != END_OF_FUNCTION:
-            site = Site(code, instruction, effects(instruction, code.kernel.target), registers, one)
+            site = Site(code, instruction, effects(instruction, code.kernel.target), registers, one, known)
             plan.pieces = [(i, piece) for i in instruments for piece in i.pieces(site)]
         plans.append(plan)
     wanted: dict[str, Any] = {}

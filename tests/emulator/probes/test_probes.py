@@ -14,6 +14,7 @@ import pytest
 import flylab
 from flylab.emulator import Program, watch
 from flylab.emulator.handlers.ir import Builder, Value
+from flylab.emulator.linking import Code
 from flylab.emulator.probes.findings import MOST_FINDINGS, Finding, check_error
 from flylab.emulator.probes.probe import MOST_WORDS, Frame, Piece, find
 from flylab.emulator.probes.shadow import GroupShadow, WaveShadow
@@ -166,6 +167,24 @@ def test_a_finding_in_a_helper(install: Callable[[Instrument], None]) -> None:
     install(Instrument("outer", "s_cmp", emit, helpers={"inner": inner}))
     (found,) = findings()
     assert found.message.startswith("outer 7") and found.instruction == 1
+
+
+def test_what_is_asked_of_the_whole_code_is_asked_once(install: Callable[[Instrument], None],
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each kernel, whatever others are made ready in between or by other threads."""
+    asked: list[str] = []
+    found: list[str] = []
+
+    def name_of(code: Code) -> str:
+        asked.append(code.kernel.name)
+        return code.kernel.name
+
+    instrument = Instrument("whole", "", lambda frame: None)
+    monkeypatch.setattr(instrument, "pieces", lambda site: found.append(site.once(name_of)) or [])
+    install(instrument)
+    for _ in range(2):
+        Program.from_assembly(assembly(BODY)).launch(grid=1, block=64, args=[np.zeros(4, "i4")], check="all")
+    assert asked == ["k", "k"] and found == ["k"] * 8
 
 
 def test_a_fault_has_what_was_found_before(install: Callable[[Instrument], None]) -> None:
