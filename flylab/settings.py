@@ -43,6 +43,9 @@ DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", "the folder for FLYLAB_DUMP_IR")
 OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", "optimisation level of LLVM, 0 to 3")
 PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), "bytes of the buffer for what one launch of a kernel prints")
 CHECK = Setting("CHECK", "auto", "what launches on the software device are checked for: auto (small ones), all, none")
+CACHE_DIR = Setting("RUNTIME_CACHE_DIR", "~/.flylab/cache", "the folder where compilations are kept on disk")
+ENABLE_CACHE = Setting("RUNTIME_ENABLE_CACHE", "1", "keep compilations on disk (those in memory are always kept)")
+CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), "bytes that the compilations on disk may take in all")
 DEVICE = Setting("DEVICE", "", "the device: hip, hip:1, emulated, emulated:gfx950")
 
 
