@@ -156,7 +156,7 @@ def buffers_of(bound: list[Bound]) -> list[Buffer]:
 def launches(compiled: Compiled, bound: list[Bound], buffers: list[Buffer]) -> Iterator[Launch]:
     """What a launcher launches, in order; what it checks and prints between is done on the way."""
     pointers = (buffer.pointer for buffer in buffers)
-    values = [value for b in bound for value in (b.operands() if b.memory is None else [next(pointers)])]
+    values = [value for b in bound for value in b.operands(pointers)]
     values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
     for step in compiled.host.steps(values):
         if isinstance(step, HostCheck):
