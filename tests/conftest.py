@@ -6,9 +6,12 @@ of each property, else 200.
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,9 +28,26 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ordinary"))
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# No test touches the user's caches, and none passes by what an earlier run left: compilations are not kept on disk but
+# in the tests about that (`disk_cache`). Handlers of the software device are named by all that decides them, and stay.
+_FOLDER = tempfile.mkdtemp(prefix="flylab-tests-")
+atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
+os.environ["FLYLAB_RUNTIME_CACHE_DIR"] = _FOLDER
+os.environ["FLYLAB_RUNTIME_ENABLE_CACHE"] = "0"
+os.environ.setdefault("FLYLAB_EMULATOR_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "emulator"))
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files, compare none")
+
+
+@pytest.fixture
+def disk_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder where compilations are kept on disk, in this test and in the processes that it starts."""
+    folder = tmp_path / "disk_cache"
+    monkeypatch.setenv("FLYLAB_RUNTIME_CACHE_DIR", str(folder))
+    monkeypatch.setenv("FLYLAB_RUNTIME_ENABLE_CACHE", "1")
+    return folder
 
 
 @pytest.fixture

@@ -21,10 +21,11 @@ EMULATED, HIP = "emulated", "hip"
 
 @dataclass(frozen=True)
 class Device:
-    """A device: `emulated` (the software device, as one of the chips) or `hip` (an attached GPU)."""
+    """A device: `emulated` (the software device, as one of the chips) or `hip` (an attached GPU, by its number)."""
 
     kind: str
     target: Target
+    ordinal: int = 0
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.target}"
