@@ -98,10 +98,16 @@ def stream_pointer(handle: int) -> Any:
     """What launches take for a stream of HIP's, by its handle (0: the default stream of the current device)."""
     found = _streams.get(handle)
     if found is None:
-        from rocm.bindings.hip import ihipStream_t
         from rocm.bindings.util.types import Pointer
 
         if len(_streams) >= MOST_STREAMS:
             _streams.clear()
-        found = _streams[handle] = ihipStream_t(Pointer(handle) if handle else None)
+        found = _streams[handle] = library.hip().ihipStream_t(Pointer(handle) if handle else None)
     return found
+
+
+def forget() -> None:
+    """Forget streams, and what was launched."""
+    _streams.clear()
+    for launches in _sent.values():
+        launches.clear()

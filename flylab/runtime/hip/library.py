@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def hip() -> Any:
         raise DeviceError(f"there is no HIP library ({NAME}) on this machine",
                           hint="install ROCm or a ROCm build of torch, or set ROCM_PATH to the folder of ROCm; "
                           'flylab.use("emulated") needs none')
-    from rocm.bindings import hip as module
+    module: Any = import_module("rocm.bindings.hip")
     from rocm.bindings.util import paths
 
     with _opening:

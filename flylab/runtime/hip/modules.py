@@ -13,6 +13,7 @@ from flylab.runtime.hip.launching import Function
 
 _loading = threading.Lock()
 _loaded: dict[tuple[int, int], Module] = {}
+_compilations: dict[int, weakref.ref[Any]] = {}
 
 
 class Module:
@@ -47,13 +48,29 @@ def module_of(compiled: Any, ordinal: int) -> Module:
         with _loading:
             found = _loaded.get(key)
             if found is None:
-                found = _loaded[key] = Module(compiled, ordinal)
-                weakref.finalize(compiled, _forget, key).atexit = False
+                found = Module(compiled, ordinal)
+                if id(compiled) not in _compilations:
+                    weakref.finalize(compiled, _unload, id(compiled)).atexit = False
+                _compilations[id(compiled)] = weakref.ref(compiled)
+                _loaded[key] = found
     return found
 
 
-def _forget(key: tuple[int, int]) -> None:
-    _loaded.pop(key).unload()
+def _unload(identity: int) -> None:
+    _compilations.pop(identity, None)
+    for key in [key for key in _loaded if key[0] == identity]:
+        _loaded.pop(key).unload()
+
+
+def loaded() -> list[Any]:
+    """The compilations that have a module on some device."""
+    return [compiled for each in list(_compilations.values()) if (compiled := each()) is not None]
+
+
+def forget() -> None:
+    """Unload every module; the next launch loads its own again."""
+    for identity in list(_compilations):
+        _unload(identity)
 
 
 def function_of(compiled: Any, kernel: str, ordinal: int) -> Function:
