@@ -96,7 +96,8 @@ def test_the_search_finds_each_way_to_read() -> None:
 def test_nothing_but_the_rows_reads_the_environment() -> None:
     files = [f for f in tracked("flylab/*.py", "kernels/*.py") if f != ROOT / "flylab/settings.py"]
     assert len(files) > 300
-    found = [f"{file.relative_to(ROOT)}: {line}" for file in files for line in readers(file.read_text(encoding="utf-8"))]
+    texts = {file.relative_to(ROOT): file.read_text(encoding="utf-8") for file in files}
+    found = [f"{name}: {line}" for name, text in texts.items() for line in readers(text)]
     assert found == []
 
 
