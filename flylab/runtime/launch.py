@@ -16,7 +16,7 @@ from flylab.runtime.backend import backend_of
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import Device, current
 from flylab.runtime.finding import find
-from flylab.runtime.run import Run
+from flylab.runtime.run import Run, seen
 
 
 def call(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
@@ -62,7 +62,7 @@ def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
         for launch in launches(compiled, bound, held.pointers):
             with placed(compiled, launch):
                 reports.append(backend.launch(compiled, launch, held, stream))
-    return Run(device, compiled, tuple(reports))
+    return seen(Run(device, compiled, tuple(reports)))
 
 
 def launches(compiled: Compiled, bound: list[Bound], pointers: Sequence[int]) -> Iterator[Launch]:
