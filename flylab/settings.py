@@ -1,4 +1,4 @@
-"""Environment variables: one row each, read when they are needed.
+"""Environment variables: one row each, read when they are needed; nothing else in flylab reads the environment.
 
 `FLYLAB_` names win over their `FLYDSL_` aliases. An empty variable counts as one that is not set.
 """
@@ -6,60 +6,159 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from flylab.errors import FlylabError
 
+PREFIX, ALIAS = "FLYLAB_", "FLYDSL_"
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A variable: its name without the prefix, its default, and what it does."""
+class Kind(Generic[T]):
+    """What a variable may hold. `read` makes the value of a text, and raises `ValueError` where it is none.
+
+    `name` is a word for tables; an error says `wrong` of the text, and `hint`.
+    """
+
+    name: str
+    read: Callable[[str], T]
+    wrong: str
+    hint: str
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in TRUE + FALSE:
+        raise ValueError(text)
+    return text.lower() in TRUE
+
+
+def number(low: int, high: int, what: str) -> Kind[int]:
+    """The kind of whole numbers from `low` to `high`, digits alone; `what` says of what.
+
+    >>> number(0, 3, "a level").read("2")
+    2
+    """
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and low <= int(text) <= high):
+            raise ValueError(text)
+        return int(text)
+
+    return Kind("number", read, f"is no number from {low} to {high}", f"use {what} from {low} to {high}")
+
+
+def choice(*words: str) -> Kind[str]:
+    """The kind of one of some words.
+
+    >>> choice("auto", "none").hint
+    'use auto or none'
+    """
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    listed = ", ".join(words[:-1]) + f" or {words[-1]}"
+    return Kind("choice", read, f"is none of {', '.join(words)}", f"use {listed}")
+
+
+def _folder(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError(text) from None
+
+
+FLAG = Kind("flag", _flag, "is neither yes nor no", "use 1 or 0")
+FOLDER = Kind("folder", _folder, "needs a home folder, and this user has none", "name a folder by its whole path")
+TEXT = Kind("text", str, "", "")
+
+
+@dataclass(frozen=True)
+class Setting(Generic[T]):
+    """A variable: its name without the prefix, its default as a text, its kind, and what it does.
+
+    One that is `foreign` is shared with other programs: its name has no prefix, and no alias. `unset` says what holds
+    where neither it nor a default is.
+    """
 
     name: str
     default: str
+    kind: Kind[T]
     meaning: str
+    foreign: bool = False
+    unset: str = ""
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The variables that set it, the first of them first."""
+
+    def __post_init__(self) -> None:
+        names = (self.name,) if self.foreign else (PREFIX + self.name, ALIAS + self.name)
+        object.__setattr__(self, "names", names)
 
     @property
-    def names(self) -> tuple[str, str]:
-        """The variables that set it, the first of them first."""
-        return "FLYLAB_" + self.name, "FLYDSL_" + self.name
+    def source(self) -> str | None:
+        """The variable that gives the value; None where the default holds."""
+        return next((name for name in self.names if os.environ.get(name)), None)
 
     def text(self) -> str:
-        """The value: of `FLYLAB_<name>`, else of `FLYDSL_<name>`, else the default."""
+        """The value as a text: of `FLYLAB_<name>`, else of `FLYDSL_<name>`, else the default."""
         return next((text for name in self.names if (text := os.environ.get(name))), self.default)
 
+    def value(self) -> T:
+        """The value. Raises `FlylabError`, naming the variable that was set, for a text that is none of its kind."""
+        text = self.text()
+        try:
+            return self.kind.read(text)
+        except ValueError:
+            name = self.source or self.names[0]
+            raise FlylabError(f"{name}={text!r} {self.kind.wrong}", hint=self.kind.hint) from None
+
     def flag(self) -> bool:
-        """The value as a yes or no. Raises `FlylabError` for a word that is neither."""
-        value = self.text().lower()
-        if value not in TRUE + FALSE:
-            raise FlylabError(f"FLYLAB_{self.name}={value!r} is neither yes nor no", hint="use 1 or 0")
-        return value in TRUE
+        """The value of a yes or no."""
+        return bool(self.value())
 
 
-DUMP_IR = Setting("DUMP_IR", "0", "write the IR after each step, and the ISA, of each compilation")
-DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", "the folder for FLYLAB_DUMP_IR")
-OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", "optimisation level of LLVM, 0 to 3")
-PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), "bytes of the buffer for what one launch of a kernel prints")
-CHECK = Setting("CHECK", "auto", "what launches on the software device are checked for: auto (small ones), all, none")
-CACHE_DIR = Setting("RUNTIME_CACHE_DIR", "~/.flylab/cache", "the folder where compilations are kept on disk")
-ENABLE_CACHE = Setting("RUNTIME_ENABLE_CACHE", "1", "keep compilations on disk (those in memory are always kept)")
-CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), "bytes that the compilations on disk may take in all")
-DEVICE = Setting("DEVICE", "", "the device: hip, hip:1, emulated, emulated:gfx950")
+DEVICE = Setting("DEVICE", "", TEXT, "the device: hip, hip:1, emulated, emulated:gfx950",
+                 unset="as ARCH says")
+ARCH = Setting("ARCH", "", TEXT, "the chip where FLYLAB_DEVICE names no device: gfx942, gfx950", foreign=True,
+               unset="an attached GPU, else gfx942")
+OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", number(0, 3, "a level"), "LLVM's optimisation level, 0 to 3")
+DEBUG_INFO = Setting("DEBUG_ENABLE_DEBUG_INFO", "0", FLAG,
+                     "put the lines of Python into code objects, for profilers and debuggers")
+DUMP_IR = Setting("DUMP_IR", "0", FLAG, "write the IR after each step, and the ISA, of each compilation to a folder")
+DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", FOLDER, "the folder of FLYLAB_DUMP_IR, with one for each launcher")
+ENABLE_CACHE = Setting("RUNTIME_ENABLE_CACHE", "1", FLAG,
+                       "keep compilations on disk (those of this process are kept in memory all the same)")
+CACHE_DIR = Setting("RUNTIME_CACHE_DIR", "~/.flylab/cache", FOLDER, "the folder where compilations are kept on disk")
+CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), number(0, 1 << 62, "a number of bytes"),
+                      "bytes that the compilations on disk may take in all")
+CHECK = Setting("CHECK", "auto", choice("auto", "all", "none"),
+                "what launches on the software device are checked for: auto (small ones), all, none")
+EMULATOR_CACHE_DIR = Setting("EMULATOR_CACHE_DIR", "~/.flylab/cache/emulator", FOLDER,
+                             "where the software device keeps its compiled handlers")
+EMULATOR_THREADS = Setting("EMULATOR_THREADS", "", number(1, 1 << 16, "a number of threads"),
+                           "how many threads run workgroups on the software device", unset="the cores")
+PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), number(64, (1 << 48) - 1, "a number of bytes"),
+                       "bytes for the lines that one launch of a kernel prints")
+ROCM_PATH = Setting("ROCM_PATH", "", FOLDER, "where ROCm is: its HIP library and its lld", foreign=True,
+                    unset="/opt/rocm")
+HIP_PATH = Setting("HIP_PATH", "", FOLDER, "another place where ROCm's lld may be", foreign=True, unset="none")
+HIP_VISIBLE = Setting("HIP_VISIBLE_DEVICES", "", TEXT, "the GPUs that HIP shows, as it numbers them: 0,2", foreign=True,
+                      unset="all")
+
+ALL: tuple[Setting[object], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Setting))
+"""Every variable, in the order of the rows."""
 
 
 def opt_level() -> int:
     """LLVM's optimisation level, 0 to 3. Raises `FlylabError` for anything else."""
-    text = OPT_LEVEL.text()
-    if text not in ("0", "1", "2", "3"):
-        raise FlylabError(f"FLYLAB_COMPILE_OPT_LEVEL={text!r}", hint="use 0, 1, 2 or 3")
-    return int(text)
+    return OPT_LEVEL.value()
 
 
 def printf_bytes() -> int:
     """Bytes of the buffer for `fx.printf`. Raises `FlylabError` for what is no number of 64 or more."""
-    text = PRINTF_BYTES.text()
-    if not text.isdecimal() or not 64 <= int(text) < 1 << 48:
-        raise FlylabError(f"FLYLAB_PRINTF_BYTES={text!r}", hint=f"use a number of bytes: {PRINTF_BYTES.default}")
-    return int(text)
+    return PRINTF_BYTES.value()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from flylab import settings
 from flylab.errors import ToolchainError
-
-ROCM_ROOTS = ("ROCM_PATH", "HIP_PATH")
 
 
 def find_tool(names: Sequence[str], what: str) -> list[str]:
@@ -23,8 +21,8 @@ def find_tool(names: Sequence[str], what: str) -> list[str]:
     for name in names:
         if on_path := shutil.which(name):
             return [on_path]
-    roots = [os.environ[name] for name in ROCM_ROOTS if os.environ.get(name)] + ["/opt/rocm"]
-    for candidate in (Path(root) / "llvm" / "bin" / names[0] for root in roots):
+    roots = [row.value() for row in (settings.ROCM_PATH, settings.HIP_PATH) if row.source]
+    for candidate in (root / "llvm" / "bin" / names[0] for root in [*roots, Path("/opt/rocm")]):
         if candidate.exists():
             return [str(candidate)]
     if importlib.util.find_spec("ziglang"):

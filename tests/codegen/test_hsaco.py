@@ -80,7 +80,7 @@ def test_linked_object(chip: str, tmp_path: Path) -> None:
 def without_linkers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools.shutil, "which", lambda name: None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for name in tools.ROCM_ROOTS:
+    for name in ("ROCM_PATH", "HIP_PATH"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from flylab.emulator import Buffer, Program
 from flylab.emulator.arguments import buffer_of
-from flylab.errors import ArgumentError, CompileError, DeviceError
+from flylab.errors import ArgumentError, CompileError, DeviceError, FlylabError
 from tests.emulator.toolchain import CHIPS, assembly, compile_for, element, kernel, program
 
 SCALARS = kernel("ptr %c, i8 %b, i16 %s, i32 %i3, i64 %l, float %f, double %d, half %h", """
@@ -282,7 +282,7 @@ def test_threads_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("FLYLAB_EMULATOR_THREADS", count)
         assert device.launch(grid=1000, block=64, args=[]).instructions == 1000
     monkeypatch.setenv("FLYLAB_EMULATOR_THREADS", "many")
-    with pytest.raises(DeviceError, match="FLYLAB_EMULATOR_THREADS is 'many'"):
+    with pytest.raises(FlylabError, match="FLYLAB_EMULATOR_THREADS='many' is no number from 1"):
         device.launch(grid=1000, block=64, args=[])
 
 

@@ -171,9 +171,9 @@ def test_optimisation_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.opt_level() == 0
     assert length() > optimised
     monkeypatch.setenv(name, "fast")
-    with pytest.raises(FlylabError, match="FLYLAB_COMPILE_OPT_LEVEL='fast'") as caught:
+    with pytest.raises(FlylabError, match=f"{name}='fast'") as caught:
         flyc.compile(reference_kernels.square, A, A, 1024)
-    assert "0, 1, 2 or 3" in (caught.value.hint or "")
+    assert "a level from 0 to 3" in (caught.value.hint or "")
 
 
 def test_every_level_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,7 +201,7 @@ def fours(A: fx.Tensor, B: fx.Tensor):
 
 
 def test_divisibility_decides_what_layouts_can_do() -> None:
-    halves = cell(DIVIDED)["fours"]
+    fours = cell(DIVIDED)["fours"]
     b = np.zeros(1, np.int32)
     with pytest.raises(Undecided):
         fours(marked(np.zeros(8, np.float16)), b)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from flylab import settings
 from flylab.emulator.arrays import Buffer
 from flylab.emulator.execution.geometry import Geometry
 from flylab.emulator.execution.helpers import Task, start, submit
@@ -239,11 +240,8 @@ def _functions(run_address: int, take_address: int) -> tuple[Any, Any]:
 
 def worker_count() -> int:
     """Threads of a launch: `FLYLAB_EMULATOR_THREADS`, or the processors this process may use."""
-    asked = os.environ.get("FLYLAB_EMULATOR_THREADS", "")
-    if asked:
-        if not asked.isdigit() or int(asked) < 1:
-            raise DeviceError(f"FLYLAB_EMULATOR_THREADS is {asked!r}, and a number from 1 is needed")
-        return int(asked)
+    if settings.EMULATOR_THREADS.source:
+        return settings.EMULATOR_THREADS.value()
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1

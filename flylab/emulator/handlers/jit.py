@@ -15,9 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from flylab import settings
 from flylab.background import interruptible
 from flylab.emulator.handlers.changes import counting
-from flylab.errors import ToolchainError
+from flylab.errors import FlylabError, ToolchainError
 from flylab.locks import fork_safe_lock
 
 PROBE = "probe "
@@ -29,8 +30,8 @@ _addresses: dict[str, int] = {}
 def cache_directory() -> Path | None:
     """Where objects are kept: `FLYLAB_EMULATOR_CACHE_DIR`, else `~/.flylab/cache/emulator`, or None without a home."""
     try:
-        return Path(os.environ.get("FLYLAB_EMULATOR_CACHE_DIR") or "~/.flylab/cache/emulator").expanduser()
-    except RuntimeError:
+        return settings.EMULATOR_CACHE_DIR.value()
+    except FlylabError:
         return None
 
 

@@ -20,7 +20,7 @@ from flylab.emulator.probes.probe import MOST_WORDS, Frame, Piece, find
 from flylab.emulator.probes.shadow import GroupShadow, WaveShadow
 from flylab.emulator.state import Worker
 from flylab.emulator.watch import SMALL_LAUNCH, watched
-from flylab.errors import CheckError, DeviceError, OutOfBounds
+from flylab.errors import CheckError, DeviceError, FlylabError, OutOfBounds
 from flylab.places import SourceLine
 from tests.emulator.toolchain import CHIPS, assembly
 from tests.samples import kernel_of
@@ -229,7 +229,7 @@ def test_the_environment_decides_where_nobody_asks(monkeypatch: pytest.MonkeyPat
         assert watched("auto", False, False, 64).checks == checks
         assert watched(None, False, False, 64).checks == ()
     monkeypatch.setenv("FLYLAB_CHECK", "some")
-    with pytest.raises(DeviceError, match="FLYLAB_CHECK='some'"):
+    with pytest.raises(FlylabError, match="FLYLAB_CHECK='some'"):
         watched("auto", False, False, 64)
 
 
