@@ -63,8 +63,8 @@ class View:
         return self._painter.picture(self.scene)
 
     def to_svg(self) -> str:
-        """One SVG element on a light ground of its own; ids are derived from the content."""
-        return svg.render(self.picture, self.scene.digest)
+        """One SVG element on a light ground of its own, without ids."""
+        return svg.render(self.picture)
 
     def to_png(self, scale: float = 2) -> bytes:
         """The static picture as PNG bytes, `scale` pixels for each of the picture's.
@@ -85,7 +85,7 @@ class View:
         if self._painter.body:
             body = self._painter.body(self.scene)
         else:
-            body = html.figure(self.picture, self.scene.digest, self.to_text())
+            body = html.figure(self.picture, self.to_text())
         return html.page(self.scene.title, self.scene.summary, body)
 
     def to_text(self) -> str:
