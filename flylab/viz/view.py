@@ -82,10 +82,8 @@ class View:
 
     def to_html(self) -> str:
         """A page of its own, with light and dark themes, that needs no network."""
-        if self._painter.body:
-            body = self._painter.body(self.scene)
-        else:
-            body = html.figure(self.picture, self.to_text())
+        own = self._painter.body
+        body = own(self.scene) if own else html.figure(self.picture, self.to_text())
         return html.page(self.scene.title, self.scene.summary, body)
 
     def to_text(self) -> str:

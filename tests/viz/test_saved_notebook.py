@@ -45,7 +45,8 @@ def test_the_saved_outputs_are_the_static_pictures(saved: Any) -> None:
 def svgs(page: str) -> Counter[str]:
     """The SVG elements of a page that tell what they show, wherever they stand."""
     inside = [base64.b64decode(found).decode() for found in re.findall(r"data:image/svg\+xml;base64,([\w+/=]+)", page)]
-    return Counter(part for text in [page, *inside] for part in re.findall(r"<svg[^>]* role=\"img\".*?</svg>", text, re.S))
+    drawing = re.compile(r'<svg[^>]* role="img".*?</svg>', re.S)
+    return Counter(found for text in [page, *inside] for found in drawing.findall(text))
 
 
 @pytest.mark.parametrize("template", ["lab", "classic", "basic"])
