@@ -15,7 +15,7 @@ from flylab.expr.pointers import PointerType
 from flylab.layout import Layout
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import numbers
-from flylab.runtime.tensors import Array, Memory, array_of, check_aligned, compact, memory_of
+from flylab.runtime.tensors import UNSAID, Array, Memory, array_of, check_aligned, compact, memory_of
 
 LARGEST_ALIGNMENT = 1 << 30
 
@@ -123,7 +123,7 @@ def _leading(name: str, array: Array, given: int | None) -> int | None:
     return found
 
 
-def _is_any(array: Array, mode: int) -> bool:
+def _is_any(array: Array | Memory, mode: int) -> bool:
     """Whether the stride of a dimension leads to no element: any other is as good."""
     return array.shape[mode] <= 1 or 0 in array.shape
 
@@ -135,7 +135,7 @@ def _stride(array: Array, mode: int, divisibility: int, bits: int) -> Any:
     return RuntimeInt(-MOST[bits] - 1, -1, divisibility, bits) if stride else 0
 
 
-def numbers_of(name: str, spec: MemRef, array: Array) -> tuple[int, ...]:
+def numbers_of(name: str, spec: MemRef, array: Array | Memory) -> tuple[int, ...]:
     """The numbers of an array's layout that its compilation does not know, in the order of the layout's text.
 
     Raises `ArgumentError`, with the argument's name, where one is not as the compilation takes it to be.
@@ -185,7 +185,7 @@ class PointerArgument:
         size = max(self.spec.dtype.bits // 8, 1)
         nbytes = 0 if not self.address else -1 if self.nbytes is None else self.nbytes
         return Memory(name, self.address, self.address, nbytes, self.writable, self.spec.dtype,
-                      (max(nbytes, 0) // size,), (1,), -1)
+                      (max(nbytes, 0) // size,), (1,), -1, UNSAID)
 
     def __repr__(self) -> str:
         return f"PointerArgument({self.spec}, {self.address:#x})"
@@ -239,7 +239,7 @@ def from_c_void_p(element_type: Any, pointer: Any, *, address_space: Any = Addre
     if not all(type(size) is int and size >= 0 for size in sizes):
         raise ArgumentError(f"from_c_void_p(shape={shape!r})", hint="give a number of elements, or a tuple of them")
     owned = None if nbytes is None else (address, address + nbytes)
-    array = Array(spec.dtype, sizes, compact(sizes), address, writable, pointer, owned)
+    array = Array(spec.dtype, sizes, compact(sizes), address, writable, pointer, owned, device=UNSAID)
     memory_of("pointer", array)
     return TensorArgument(array, assumed_align)
 

@@ -15,7 +15,7 @@ from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.packing import packed
 from flylab.runtime.printing import PrintBuffer
-from flylab.runtime.tensors import CPU, Memory
+from flylab.runtime.tensors import CPU, UNSAID, Memory
 from flylab.runtime.watching import asked
 
 
@@ -86,7 +86,7 @@ def buffers_of(bound: Sequence[Bound]) -> list[Buffer]:
 
 def _of_known_size(memory: Memory, others: Sequence[Memory]) -> Memory:
     """The memory, where nobody says how far it reaches up to the end of another argument's that it lies in."""
-    if memory.device != CPU:
+    if memory.device not in (CPU, UNSAID):
         where = memory.device if isinstance(memory.device, str) else f"{memory.device[0]}:{memory.device[1]}"
         raise ArgumentError(f"'{memory.name}' is on {where.removesuffix(':-1')}, and the software device reads the "
                             "CPU's memory", hint=f"pass {memory.name}.cpu()")

@@ -11,7 +11,7 @@ from flylab.compiler.meaning import meaning
 from flylab.compiler.signature import STREAM
 from flylab.errors import FlylabError, TraceError
 from flylab.passes.host import HostCheck, HostLine, Launch
-from flylab.runtime.arguments import Bound, bind
+from flylab.runtime.arguments import Bound, bind, seen_as
 from flylab.runtime.backend import backend_of
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import Device, current
@@ -38,6 +38,7 @@ def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run
     """
     launcher = compiled.launcher
     bound = bound_to(launcher, args, named)
+    bound = [seen_as(mine, given) for mine, given in zip(compiled.arguments, bound, strict=True)]
     for mine, given in zip(compiled.arguments, bound, strict=True):
         if mine.kind != given.host.kind or meaning(mine.spec) != meaning(given.host.spec):
             raise TraceError(
