@@ -21,7 +21,6 @@ from flylab.runtime.hip.streams import handle_of
 from flylab.runtime.packing import packed
 from flylab.runtime.printing import PrintBuffer
 from flylab.runtime.watching import Asked, asked
-from flylab.targets import check_lds
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,6 @@ class Gpu:
                               hint='watch it on the software device: with flylab.use("emulated"): ...; '
                               "flylab.watch() watches nothing")
         kernel, ordinal = launch.kernel, self.device.ordinal
-        lds = compiled.isa.kernels[kernel].lds_bytes + launch.smem
-        check_lds(lds, compiled.target, f"launch of '{kernel}': its block has {lds} bytes of LDS, {launch.smem} of them "
-                  "dynamic")
         handle = handle_of(stream, ordinal)
         function = function_of(compiled, kernel, ordinal)
         with devices.on(ordinal):

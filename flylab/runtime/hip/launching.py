@@ -103,7 +103,7 @@ def failed_on(ordinal: int, status: Any, doing: str) -> DeviceError:
     """The error for a status of HIP; where a kernel went wrong while it ran, with the launches that it may be of."""
     error = library.failed(status, doing)
     if status.name in WHILE_RUNNING and (sent := sent_to(ordinal)):
-        lines = [f"\n    {f'{count} x ' * (count > 1)}'{name}', grid {extents[:3]}, block {extents[3:]}"
+        lines = [f"\n    {f'{count} x ' * (count > 1)}'{name}', grid {tuple(extents[:3])}, block {tuple(extents[3:])}"
                  for (name, *extents), count in _counted(sent)]
         most = f"the last {len(sent)} launches" if len(sent) == MOST_REMEMBERED else "launched"
         error.message += f"; {most} since the device was last known to be well:{''.join(lines)}"

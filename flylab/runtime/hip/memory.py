@@ -2,7 +2,8 @@
 
 In place is what lies on the device already, and the host's own memory where the device reads pageable memory (an
 MI300A, XNACK). Other memory of the host is copied to the device before the call, and back after it where it can be
-written; arrays that overlap on the host overlap there.
+written; arrays that overlap on the host overlap there. A call with memory of the host waits for its end: whoever has
+such an array reads it next, and knows nothing of streams.
 """
 
 from __future__ import annotations
@@ -82,8 +83,11 @@ class Held:
 
     def __init__(self, device: devices.Attached, memories: Sequence[Memory], stream: int):
         self._device, self._stream = device, stream
-        place = {index: _is_staged(memory, device) for index, memory in enumerate(memories)}
-        self._pieces = pieces([m for index, m in enumerate(memories) if place[index]])
+        on_host = [_is_of_host(memory, device) for memory in memories]
+        staged = [host and not device.pageable and memory.nbytes > 0
+                  for host, memory in zip(on_host, memories, strict=True)]
+        self._waits = any(on_host)
+        self._pieces = pieces([memory for memory, copied in zip(memories, staged, strict=True) if copied])
         try:
             if self._pieces:
                 with devices.on(device.ordinal):
@@ -92,7 +96,8 @@ class Held:
         except BaseException:
             self._free()
             raise
-        self.pointers = [self._staged(m) if place[index] else m.address for index, m in enumerate(memories)]
+        self.pointers = [self._staged(memory) if copied else memory.address
+                         for memory, copied in zip(memories, staged, strict=True)]
 
     def _staged(self, memory: Memory) -> int:
         piece = next(p for p in self._pieces if p.start <= memory.start < p.end)
@@ -111,7 +116,7 @@ class Held:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         """What was copied comes back; that of a call that failed too, as far as it can."""
-        if not self._pieces:
+        if not self._waits:
             return
         try:
             with suppress(*((FlylabError,) if error else ())), devices.on(self._device.ordinal):
@@ -134,11 +139,11 @@ class Held:
                 piece.allocation = None
 
 
-def _is_staged(memory: Memory, device: devices.Attached) -> bool:
-    """Whether memory has to be copied to a device. Raises `ArgumentError` for that of another device."""
+def _is_of_host(memory: Memory, device: devices.Attached) -> bool:
+    """Whether memory is the host's, and not the device's. Raises `ArgumentError` for that of another device."""
     where = getattr(memory, "device", CPU)
     if where == CPU:
-        return not device.pageable and memory.nbytes > 0
+        return True
     kind, number = where if isinstance(where, tuple) else (where, -1)
     if kind != ROCM:
         raise ArgumentError(f"'{memory.name}' is on a device of kind {kind!r}, and the launch runs on {device}",
@@ -148,7 +153,7 @@ def _is_staged(memory: Memory, device: devices.Attached) -> bool:
     if number != device.ordinal:
         raise ArgumentError(
             f"'{memory.name}' is on device {number} (torch's cuda:{number}), and the launch runs on {device}",
-            hint=f'choose its device with flylab.use("hip:{number}"), or pass {memory.name}.to("cuda:{device.ordinal}")')
+            hint=f'flylab.use("hip:{number}") chooses its device; {memory.name}.to("cuda:{device.ordinal}") copies it')
     return False
 
 
