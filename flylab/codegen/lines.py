@@ -140,8 +140,9 @@ class _Text:
         """The `.loc` of each instruction that had none, by the number of its line."""
         new: dict[int, str] = {}
         for begin, end in zip(self.functions, [*self.functions[1:], len(self.at)], strict=True):
-            had = self.places[begin:end]
-            for number, old, place in zip(self.at[begin:end], had, attributed(had, self.starts[begin:end]), strict=True):
-                if old is None and place is not None:
+            old = self.places[begin:end]
+            given = attributed(old, self.starts[begin:end])
+            for number, had, place in zip(self.at[begin:end], old, given, strict=True):
+                if had is None and place is not None:
                     new[number] = place
         return new

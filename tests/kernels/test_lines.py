@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_the_share_of_instructions_with_a_line_of_the_users(name, chip):
     assert len(good) >= SHARE * len(found), f"{len(good)} of {len(found)}"
     # The file has that line, and it is no empty one or comment.
     for file, line in set(good):
-        text = open(file, encoding="utf-8").read().splitlines()[line - 1].strip()
+        text = Path(file).read_text(encoding="utf-8").splitlines()[line - 1].strip()
         assert text and not text.startswith("#"), (file, line)
 
 
