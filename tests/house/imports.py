@@ -71,7 +71,7 @@ OUTSIDE: dict[str, tuple[frozenset[str], bool]] = {
     "mlir": (frozenset({"dialect", "expr", "compiler", "passes", "codegen", "runtime"}), True),
     "llvmlite": (frozenset({"codegen", "emulator"}), True),
     "rocm": (frozenset({"runtime.hip"}), False),
-    "torch": (frozenset({"runtime.arguments"}), False),
+    "torch": (frozenset({"runtime.tensors"}), False),
     "ziglang": (frozenset(), False),
     "tinygrad": (frozenset(), False),
 }
