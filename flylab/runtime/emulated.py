@@ -73,10 +73,11 @@ def own_buffers(printed: PrintBuffer | None) -> list[Buffer]:
 
 def buffers_of(bound: Sequence[Bound]) -> list[Buffer]:
     """The memory of all tensors among arguments. Raises `ArgumentError` where there are not enough addresses."""
-    return with_windows([_buffer(b.memory) for b in bound if b.memory is not None])
+    return with_windows([buffer_of(b.memory) for b in bound if b.memory is not None])
 
 
-def _buffer(memory: Memory) -> Buffer:
+def buffer_of(memory: Memory) -> Buffer:
+    """The memory of a tensor, not yet in a window."""
     size = memory.dtype.bits // 8
     strides = tuple(stride * size for stride in memory.strides)
     view = View(memory.shape, strides, size, memory.address - memory.start, memory.dtype.numpy_name)
