@@ -16,7 +16,7 @@ from flylab.runtime.backend import Backend, Held, backend_of
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import Device, current
 from flylab.runtime.finding import find
-from flylab.runtime.run import Run
+from flylab.runtime.run import Run, seen
 
 
 def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Compiled:
@@ -66,7 +66,7 @@ def execute(device: Device, backend: Backend, compiled: Compiled, values: list[A
     for launch in launches(compiled, values):
         with placed(compiled, launch):
             reports.append(backend.launch(compiled, launch, held, stream))
-    return Run(device, compiled, tuple(reports))
+    return seen(Run(device, compiled, tuple(reports)))
 
 
 def launches(compiled: Compiled, values: list[Any]) -> Iterator[Launch]:

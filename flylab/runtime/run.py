@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,3 +48,14 @@ class Run:
         return Text("\n".join(f"{self.device}: {report}" for report in self.reports))
 
     __repr__ = show
+
+
+observers: list[Callable[[Run], None]] = []
+"""What is told of each launch that ran to its end: `flylab run` lists them."""
+
+
+def seen(run: Run) -> Run:
+    """The same run, of which the observers know then."""
+    for observer in observers:
+        observer(run)
+    return run
