@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.compiler.guards import never
 from flylab.compiler.signature import Signature
 from flylab.runtime.fast.binding import binder, note_libraries
 from flylab.runtime.fast.surroundings import Surroundings
@@ -32,6 +33,10 @@ class Plans:
         self._plans: dict[Any, tuple[Plan, ...]] = {}
         self.find = binder(signature, self._plans)
         """Runs a call's plan; a `Missed` where there is none, and a `TypeError` where the arguments do not bind."""
+
+    def is_hopeless(self, key: Any, where: Surroundings) -> bool:
+        """Whether the plan that is there can never fit: identity does not tell whether what was read is the same."""
+        return any(plan.fits is never and plan.where == where for plan in self._plans.get(key, ()))
 
     def add(self, key: Any, plan: Plan) -> None:
         """The plan of a key from now on, in place of one for the same device and settings."""

@@ -22,10 +22,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from flylab.codegen.isa import IsaKernel
 from flylab.dtypes import DType
 from flylab.expr.gpu import MAX_GRID
-from flylab.passes.host import HostProgram
 from flylab.runtime.arguments import FORMATS, pack_number
 from flylab.runtime.compiled import Compiled
 
@@ -55,8 +53,7 @@ class Steps(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """An operand of the launcher, `a[2]`. After the last comes the buffer for what is printed, which is none."""
-        assert isinstance(node.slice, ast.Constant)
-        number = int(node.slice.value)
+        number = ast.literal_eval(node.slice)
         return _expression(self._operands[number] if number < len(self._operands) else "0")
 
     def visit_Expr(self, node: ast.Expr) -> ast.stmt:
