@@ -57,7 +57,7 @@ def run_bound(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
 def operands(bound: list[Bound], pointers: Sequence[int]) -> list[Any]:
     """The values of a launcher's runtime arguments. `pointers` are what its kernels get for the tensors, in order."""
     tensors = iter(pointers)
-    return [value for b in bound for value in (b.operands() if b.memory is None else [next(tensors)])]
+    return [value for b in bound for value in b.operands(tensors)]
 
 
 def execute(device: Device, backend: Backend, compiled: Compiled, values: list[Any], held: Held, stream: Any) -> Run:

@@ -29,13 +29,16 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, STRUCT, TENSOR, Parameter, Signature
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, POINTER, STREAM, STRUCT, TENSOR, Parameter, Signature
 from flylab.compiler.users import PLAIN, exact
 from flylab.expr.numeric import Numeric
 from flylab.expr.promotion import integer_range, plain
 from flylab.expr.struct import Struct
 from flylab.expr.typing import Stream
+from flylab.runtime.adaptors import PointerArgument, TensorArgument
 from flylab.runtime.arguments import number_of
+from flylab.runtime.registry import JitArgumentRegistry
+from flylab.runtime.tensors import is_array
 
 
 class Missed:
@@ -65,6 +68,7 @@ class Itself:
         return id(self.object)
 
 
+NO_CONSTANTS = (Numeric, Struct, Stream, TensorArgument, PointerArgument)
 TORCH: set[type] = set()
 NUMPY: set[type] = set()
 """The types of tensors and arrays of which plans are made; those of the libraries that are imported."""
@@ -82,7 +86,7 @@ def note_libraries() -> None:
 def constant(value: Any) -> Any:
     """A constant in a key, beside its type: equal for the very same value, or for the very same object.
 
-    Raises `TypeError` for a value that is no constant, but a number or struct for the device, or a stream.
+    Raises `TypeError` for a value that is no constant, or may be none: a number, struct or tensor for the device.
 
     >>> constant(0.0) == constant(-0.0), constant((1, 2)) == constant((1, True)), constant([1]) == constant([1])
     (False, False, False)
@@ -94,7 +98,7 @@ def constant(value: Any) -> Any:
         return exact(number)
     if kind is tuple:
         return tuple([(type(item), constant(item)) for item in value])
-    if isinstance(value, (Numeric, Struct, Stream)) or hasattr(value, "__dlpack__") or hasattr(value, "data_ptr"):
+    if isinstance(value, NO_CONSTANTS) or is_array(value) or JitArgumentRegistry.get(kind) is not None:
         raise TypeError(value)
     return Itself(value)
 
@@ -179,7 +183,7 @@ _SIMPLE = frozenset({int, bool, str, bytes, type(None), type(...)})
 
 def _part(parameter: Parameter) -> tuple[str, str, str]:
     """The text that looks at a parameter's argument, what it adds to the key, and to what the plan is run on."""
-    if parameter.kind == TENSOR:
+    if parameter.kind in (TENSOR, POINTER):
         return _TORCH_PART + _NUMPY_PART + _OTHER_PART, "{p}k{i}, ", "{p}p{i}, {p}l{i}, {p}h{i}, "
     if parameter.kind == INFERRED:
         return _TORCH_PART + _NUMPY_PART + _CONSTANT_PART, "{p}k{i}, ", "{p}p{i}, {p}l{i}, {p}h{i}, "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, TENSOR, Signature
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, POINTER, TENSOR, Signature
 from flylab.emulator.arrays import Buffer
 from flylab.emulator.windows import with_windows
 from flylab.runtime.arguments import Bound
@@ -40,7 +40,7 @@ def slots(signature: Signature, bound: Sequence[Bound]) -> list[tuple[Bound, int
     for parameter, each in zip(signature.parameters, bound, strict=True):
         if parameter.kind != CONSTEXPR:
             found.append((each, at))
-            at += 3 if parameter.kind in (TENSOR, INFERRED) else 1
+            at += 3 if parameter.kind in (TENSOR, POINTER, INFERRED) else 1
     return found
 
 
@@ -49,7 +49,7 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
     given = slots(compiled.launcher.signature, bound)
     places = [Place(at, each.memory.start - each.memory.address, buffer_of(each.memory))
               for each, at in given if each.memory is not None]
-    order = [None if each.memory is not None else at for each, at in given if each.host.kind in (TENSOR, NUMBER)]
+    order = [at if each.memory is None else None for each, at in given if each.memory or each.host.kind == NUMBER]
     backend = SoftwareDevice()
 
     def run(*values: Any) -> Any:

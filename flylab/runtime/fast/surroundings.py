@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab import settings
+from flylab.compiler.users import PLAIN
 from flylab.runtime import device
 from flylab.runtime.device import Device
+from flylab.runtime.fast.binding import NUMPY, TORCH
+from flylab.runtime.registry import registered_types
 
 NAMES = tuple(dict.fromkeys(name for row in settings.ALL for name in row.names))
 """Every variable that flylab reads."""
@@ -42,6 +45,7 @@ class Surroundings:
         stored, _ = _stored(self.environ)
         environ, wanted, given, get = self.environ, self.chosen, self.given, stored.get
         chosen, none_of, absent = device.chosen, stored.keys().isdisjoint, self.absent
+        made_of, usual = registered_types(), _usual_types()
 
         def same() -> bool:
             if os.environ is not environ or not none_of(absent):
@@ -49,6 +53,8 @@ class Surroundings:
             for key, value in given:
                 if get(key) != value:
                     return False
+            if made_of and not made_of.keys().isdisjoint(usual):
+                return False
             now = chosen()
             return now is wanted or now == wanted
 
@@ -61,3 +67,8 @@ def _stored(environ: Any) -> tuple[Any, list[Any]]:
     if type(stored) is dict and encode is not None:
         return stored, [encode(name) for name in NAMES]
     return environ, list(NAMES)
+
+
+def _usual_types() -> frozenset[type]:
+    """The types of which plans are made, and their bases: none may be one of `flyc.JitArgumentRegistry`."""
+    return frozenset(base for kind in (*TORCH, *NUMPY, *PLAIN, tuple) for base in kind.__mro__)

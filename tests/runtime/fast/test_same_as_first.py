@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import flylab
+import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.errors import ArgumentError, FlylabError
 from flylab.runtime import launch as slow
@@ -318,7 +319,7 @@ def test_what_is_watched_holds_for_planned_calls() -> None:
 
 def test_nothing_is_read_parsed_or_traced_again(monkeypatch: pytest.MonkeyPatch) -> None:
     launch = cell(SCALED)["launch"]
-    compiled = flylab.compiler.compile(launch, numbers(), numbers(), SIZE)
+    compiled = flyc.compile(launch, numbers(), numbers(), SIZE)
     for call in (launch, compiled):
         call(numbers(), numbers(), SIZE)
 
@@ -338,6 +339,22 @@ def test_nothing_is_read_parsed_or_traced_again(monkeypatch: pytest.MonkeyPatch)
             call(numbers(), out, n)
             assert np.array_equal(out[:n], 3 * numbers()[:n]) and np.array_equal(out[n:], numbers()[n:])
     monkeypatch.undo()
+
+
+def test_what_a_type_is_registered_for_comes_first() -> None:
+    launch = cell(SCALED)["launch"]
+    for _ in range(2):
+        launch(numbers(), numbers(), SIZE)
+    flyc.JitArgumentRegistry.register(np.ndarray)(lambda array: torch.as_tensor(array)[10:])
+    try:
+        out = numbers()
+        launch(numbers(), out, 5)
+        assert np.array_equal(out, np.r_[0:10, 30:45:3, 15:SIZE])
+    finally:
+        flyc.JitArgumentRegistry.unregister(np.ndarray)
+    out = numbers()
+    launch(numbers(), out, 5)
+    assert np.array_equal(out, np.r_[0:15:3, 5:SIZE])
 
 
 def test_threads_do_not_share_what_a_call_needs() -> None:
@@ -385,7 +402,7 @@ def test_a_launcher_forgets_plans_when_there_are_too_many(monkeypatch: pytest.Mo
 
 def test_a_compilation_refuses_another_layout_each_time() -> None:
     launch = cell(SCALED)["launch"]
-    compiled = flylab.compiler.compile(launch, numbers(), numbers(), SIZE)
+    compiled = flyc.compile(launch, numbers(), numbers(), SIZE)
     for _ in range(3):
         out = numbers()
         compiled(numbers(), out, 5)
