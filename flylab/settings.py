@@ -104,6 +104,11 @@ class Setting(Generic[T]):
         """The variable that gives the value; None where the default holds."""
         return next((name for name in self.names if os.environ.get(name)), None)
 
+    @property
+    def given(self) -> str | None:
+        """What the environment has under its first name, an empty text too; None where it has nothing."""
+        return os.environ.get(self.names[0])
+
     def hidden(self) -> list[str]:
         """The variables that are set and that another one wins over."""
         return [name for name in self.names if os.environ.get(name)][1:]
@@ -153,6 +158,8 @@ ROCM_PATH = Setting("ROCM_PATH", "", FOLDER, "where ROCm is: its HIP library and
 HIP_PATH = Setting("HIP_PATH", "", FOLDER, "another place where ROCm's lld may be", foreign=True, unset="none")
 HIP_VISIBLE = Setting("HIP_VISIBLE_DEVICES", "", TEXT, "the GPUs that HIP shows, as it numbers them: 0,2", foreign=True,
                       unset="all")
+LIBRARY_PATH = Setting("LD_LIBRARY_PATH", "", TEXT, "folders where HIP's library may be, beside ROCm's own",
+                       foreign=True, unset="none")
 NO_COLOR = Setting("NO_COLOR", "", TEXT, "where set, the command line prints without colours", foreign=True,
                    unset="colours on a terminal")
 

@@ -50,10 +50,12 @@ def assignments(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def arguments_for(launcher: Launcher, given: Mapping[str, Any], names: Mapping[str, Any], chip: Target) -> dict[str, Any]:
-    """The arguments of a launcher by name, from texts (or values, which stay as they are); those with defaults may lack.
+def arguments_for(launcher: Launcher, given: Mapping[str, Any], names: Mapping[str, Any],
+                  chip: Target) -> dict[str, Any]:
+    """The arguments of a launcher by name, from texts (or values, which stay as they are).
 
-    Raises `UsageError` for a name that it does not have, for one that lacks, and for a text that gives no value.
+    Those with defaults may lack. Raises `UsageError` for a name that it does not have, for one that lacks, and for a
+    text that gives no value.
     """
     parameters = {p.name: p for p in launcher.signature.parameters}
     for name in given:
@@ -95,7 +97,8 @@ def _value(parameter: Parameter, text: str, names: Mapping[str, Any], chip: Targ
         known = [*DTYPE_OF_TEXT, "fp8", "bf8"]
         meant = nearest(match[1], known) if match else None
         if match or text.strip() not in names:
-            raise UsageError(f"--arg {name}={text}: {f'no number format is called {match[1]!r}' if match else 'no tensor'}",
+            what = f"no number format is called {match[1]!r}" if match else "this is no tensor"
+            raise UsageError(f"--arg {name}={text}: {what}",
                              hint=meant or f"give a format and a shape: --arg {name}=f32[1024,64]")
     if match := TYPED_TEXT.fullmatch(text):
         if match[1] == "constexpr":

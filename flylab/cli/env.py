@@ -46,15 +46,22 @@ def execute(options: argparse.Namespace) -> int:
 
 def described(row: Setting[Any]) -> dict[str, Any]:
     """A variable as plain data: `error` says what is wrong with its value, `hidden` are the aliases that it hides."""
-    error = None
+    return {"name": row.names[0], "value": row.text(), "source": row.source, "default": row.default,
+            "unset": row.unset, "kind": row.kind.name, "meaning": row.meaning, "error": wrong(row),
+            "hidden": row.hidden()}
+
+
+def wrong(row: Setting[Any]) -> str | None:
+    """What is wrong with the value of a variable; None where nothing is."""
+    if not row.text():
+        return None
     try:
-        value = row.value()
-        if row in (settings.DEVICE, settings.ARCH) and value:
+        row.value()
+        if row in (settings.DEVICE, settings.ARCH):
             from flylab.runtime.device import parse
 
-            parse(value)
-    except FlylabError as found:
-        error = f"{row.source}: " * (not str(found).startswith(str(row.source))) + str(found)
-    return {"name": row.names[0], "value": row.text(), "source": row.source, "default": row.default,
-            "unset": row.unset, "kind": row.kind.name, "meaning": row.meaning, "error": error,
-            "hidden": row.hidden()}
+            parse(row.text())
+    except FlylabError as error:
+        named = error.message.startswith(f"{row.source}=")
+        return str(error) if named else f"{row.source}={row.text()!r}: {error}"
+    return None

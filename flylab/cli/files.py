@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from importlib.machinery import SourceFileLoader
@@ -39,12 +40,12 @@ def execute(path: Path, name: str) -> ModuleType:
 
     Raises what the file raises. Nothing is written beside the file.
     """
-    loader = SourceFileLoader(name, str(path))
-    module = ModuleType(name)
-    module.__file__, module.__loader__ = str(path), loader
+    whole = os.path.abspath(path)  # the file may go elsewhere (os.chdir), and its text is still looked for
+    loader, module = SourceFileLoader(name, whole), ModuleType(name)
+    module.__file__, module.__loader__ = whole, loader
     sys.modules[name] = module
-    sys.path.insert(0, str(path.parent.resolve()))
-    exec(loader.source_to_code(loader.get_data(str(path)), str(path)), module.__dict__)
+    sys.path.insert(0, os.path.dirname(whole))
+    exec(loader.source_to_code(loader.get_data(whole), whole), module.__dict__)
     return module
 
 
@@ -93,9 +94,7 @@ def launchers_of(module: ModuleType, path: Path, name: str) -> dict[str, Launche
         return {name: found}
     kernels = [key for key, value in vars(module).items() if isinstance(value, Kernel)]
     if not isinstance(found, Kernel):
-        what = "is no kernel and no launcher" if found is not None else "is not there"
-        raise UsageError(f"{path.name} has no kernel or launcher '{name}': it {what}" if found is not None else
-                         f"{path.name} has no kernel or launcher '{name}'",
+        raise UsageError(f"{path.name} has no kernel or launcher '{name}'",
                          hint=nearest(name, [*known, *kernels]) or f"it has {there_is([*known, *kernels])}")
     users = {key: value for key, value in known.items() if name in _names(value)}
     if not users:

@@ -30,7 +30,7 @@ def parser() -> Parser:
         name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(name, help=command.HELP, description=command.HELP, epilog=command.EPILOG)
         command.add_arguments(sub)
-        sub.set_defaults(execute=command.execute, rest=[])
+        sub.set_defaults(execute=command.execute, parser=sub)
     return made
 
 
@@ -65,10 +65,14 @@ def _dispatch(arguments: list[str]) -> int:
         at = arguments.index("--")
         ours, rest = arguments[:at], arguments[at + 1:]
     try:
-        options: Any = parser().parse_args(ours)
+        options: Any
+        options, unknown = parser().parse_known_args(ours)
     except SystemExit as end:  # --help and --version
-        sys.stdout.flush()
         return int(end.code or 0)
+    if hasattr(options, "args") and not any(word.startswith("-") for word in unknown):
+        options.args += unknown  # argparse takes words before the first option alone
+    elif unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     options.rest = rest
     code: int = options.execute(options)
     return code

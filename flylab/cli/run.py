@@ -57,12 +57,11 @@ def execute(options: argparse.Namespace) -> int:
                          hint="give --arg NAME=VALUE")
     launches: list[dict[str, Any]] = []
     quiet = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
-    with flylab.use(options.device), flylab.watch(options.check or "auto", options.counters), _noted(launches):
-        with quiet:
-            if name is None:
-                code = run_script(path, [*options.args, *options.rest])
-            else:
-                code = run_launcher(options.file, assignments(options.arg), options.seed)
+    with flylab.use(options.device), flylab.watch(options.check or "auto", options.counters), _noted(launches), quiet:
+        if name is None:
+            code = run_script(path, [*options.args, *options.rest])
+        else:
+            code = run_launcher(options.file, assignments(options.arg), options.seed)
     if options.json:
         print_json({"launches": launches, "exit_code": code})
     else:
@@ -113,7 +112,7 @@ def fill(values: list[Any], seed: int) -> None:
     for array in values:
         if isinstance(array, numpy.ndarray):
             whole = numpy.issubdtype(array.dtype, numpy.integer)
-            numbers = random.integers(0, 16, array.shape) if whole else random.standard_normal(array.shape)
+            numbers: Any = random.integers(0, 16, array.shape) if whole else random.standard_normal(array.shape)
             array[...] = numbers.astype(array.dtype)
 
 

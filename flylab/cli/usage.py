@@ -22,14 +22,15 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **named: Any):
         named.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(*args, allow_abbrev=False, **named)
+        super().__init__(*args, **{**named, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         """Raises `UsageError`."""
         hint = f"see {self.prog} --help"
         names = [word for word in message.split() if word.startswith("-")]
         if message.startswith("unrecognized arguments") and names:
-            hint = f"{nearest(names[0], self.options()) or hint}; a script's own options go after --"
+            own = "a script's own options go after --" if self.prog.endswith(" run") else hint
+            hint = nearest(names[0].partition("=")[0], self.options()) or own
         elif "invalid choice: '" in message:
             word, known = message.split("'")[1], [name.strip("' )") for name in message.split("from ")[-1].split(",")]
             hint = nearest(word, known) or hint

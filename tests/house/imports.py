@@ -21,6 +21,7 @@ EVERYTHING = frozenset({"*"})
 # The units that each unit may import, itself aside. Arrows never reverse.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "": frozenset(),
+    "__main__": frozenset({"cli"}),
     "background": frozenset(),
     "locks": frozenset(),
     "places": frozenset(),
