@@ -71,7 +71,7 @@ def launches(compiled: Compiled, bound: list[Bound], pointers: Sequence[int]) ->
     `pointers` are what its kernels get for the tensors, in order.
     """
     tensors = iter(pointers)
-    values = [value for b in bound for value in (b.operands() if b.memory is None else [next(tensors)])]
+    values = [value for b in bound for value in b.operands(tensors)]
     values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
     for step in compiled.host.steps(values):
         if isinstance(step, HostCheck):

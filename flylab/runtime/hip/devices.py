@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -85,8 +85,9 @@ def find(ordinal: int | None = None) -> Attached:
     return chosen[0]
 
 
+@cache
 def look() -> Attached | None:
-    """The GPU that a launch takes where nobody chose a device; None where there is none that works."""
+    """The GPU that a launch takes where nobody chose a device; None where there is none that works. Looked up once."""
     if not library.bindings_installed() or library.find() is None:
         return None
     try:
@@ -95,7 +96,7 @@ def look() -> Attached | None:
         return None
 
 
-def _list(devices: Iterator[Attached] | tuple[Attached, ...] | list[Attached]) -> str:
+def _list(devices: Iterable[Attached]) -> str:
     return ", ".join(str(device) for device in devices)
 
 
