@@ -31,7 +31,7 @@ def fitting(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) ->
     """
     bound = bound_to(compiled.launcher, args, named)
     for mine, given in zip(compiled.arguments, bound, strict=True):
-        if mine.kind != given.host.kind or meaning(mine.spec) != meaning(given.host.spec):
+        if mine.kind != given.host.kind or mine.kind != STREAM and meaning(mine.spec) != meaning(given.host.spec):
             raise TraceError(
                 f"'{mine.name}' was compiled for {mine.spec}, and gets {given.host.spec}",
                 hint="call the launcher itself, which compiles what its arguments need",
