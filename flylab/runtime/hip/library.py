@@ -130,6 +130,10 @@ def call(function: str, *args: Any, doing: str) -> tuple[Any, ...]:
 
 
 def failed(status: Any, doing: str) -> DeviceError:
-    """The error for a status of HIP that is not success."""
+    """The error for a status of HIP that is not success.
+
+    HIP remembers it for whoever asks for the last error, and would tell torch at its next launch: it is taken back.
+    """
+    hip().hipGetLastError()
     what, hint = sentence(status.name)
     return DeviceError(f"{doing}: {what} ({status.name})", hint=hint)
