@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 from flylab.background import interruptible
@@ -13,9 +12,10 @@ from flylab.codegen.assembler import TRIPLE, assemble_text, has_assembly
 from flylab.codegen.assembly.strings import files_of
 from flylab.codegen.barriers import numbered, settled
 from flylab.codegen.isa import Isa
+from flylab.codegen.lines import with_lines
 from flylab.codegen.signed_zeros import keep_zero_minus
 from flylab.errors import CompileError, ToolchainError
-from flylab.locks import fork_safe_lock
+from flylab.locks import cached_property, fork_safe_lock
 from flylab.passes.recording import lines_of
 from flylab.targets import Target
 
@@ -66,9 +66,9 @@ class Optimised:
 
     @cached_property
     def assembly(self) -> str:
-        """The assembly text."""
+        """The assembly text; each instruction has a line of the source: see `codegen.lines`."""
         text = str(interruptible(_alone, self._emit, "assembly"))
-        return settled(text, self.barriers) if self.barriers else text
+        return with_lines(settled(text, self.barriers) if self.barriers else text)
 
     @cached_property
     def object_code(self) -> bytes:

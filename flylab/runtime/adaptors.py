@@ -15,7 +15,7 @@ from flylab.expr.pointers import PointerType
 from flylab.layout import Layout
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import numbers
-from flylab.runtime.tensors import UNSAID, Array, Memory, array_of, check_aligned, compact, memory_of
+from flylab.runtime.tensors import Array, Memory, array_of, check_aligned, compact, memory_of
 
 LARGEST_ALIGNMENT = 1 << 30
 
@@ -185,7 +185,7 @@ class PointerArgument:
         size = max(self.spec.dtype.bits // 8, 1)
         nbytes = 0 if not self.address else -1 if self.nbytes is None else self.nbytes
         return Memory(name, self.address, self.address, nbytes, self.writable, self.spec.dtype,
-                      (max(nbytes, 0) // size,), (1,), -1, UNSAID)
+                      (max(nbytes, 0) // size,), (1,), -1)
 
     def __repr__(self) -> str:
         return f"PointerArgument({self.spec}, {self.address:#x})"
@@ -239,7 +239,7 @@ def from_c_void_p(element_type: Any, pointer: Any, *, address_space: Any = Addre
     if not all(type(size) is int and size >= 0 for size in sizes):
         raise ArgumentError(f"from_c_void_p(shape={shape!r})", hint="give a number of elements, or a tuple of them")
     owned = None if nbytes is None else (address, address + nbytes)
-    array = Array(spec.dtype, sizes, compact(sizes), address, writable, pointer, owned, device=UNSAID)
+    array = Array(spec.dtype, sizes, compact(sizes), address, writable, pointer, owned)
     memory_of("pointer", array)
     return TensorArgument(array, assumed_align)
 

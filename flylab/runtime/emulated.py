@@ -15,7 +15,7 @@ from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.packing import packed
 from flylab.runtime.printing import PrintBuffer
-from flylab.runtime.tensors import CPU, UNSAID, Memory
+from flylab.runtime.tensors import CPU, Memory
 from flylab.runtime.watching import asked
 
 
@@ -81,12 +81,12 @@ def buffers_of(bound: Sequence[Bound]) -> list[Buffer]:
     enough addresses.
     """
     memories = [b.memory for b in bound if b.memory is not None]
-    return with_windows([_buffer(_of_known_size(memory, memories)) for memory in memories])
+    return with_windows([buffer_of(_of_known_size(memory, memories)) for memory in memories])
 
 
 def _of_known_size(memory: Memory, others: Sequence[Memory]) -> Memory:
     """The memory, where nobody says how far it reaches up to the end of another argument's that it lies in."""
-    if memory.device not in (CPU, UNSAID):
+    if memory.device != CPU:
         where = memory.device if isinstance(memory.device, str) else f"{memory.device[0]}:{memory.device[1]}"
         raise ArgumentError(f"'{memory.name}' is on {where.removesuffix(':-1')}, and the software device reads the "
                             "CPU's memory", hint=f"pass {memory.name}.cpu()")
@@ -102,7 +102,8 @@ def _of_known_size(memory: Memory, others: Sequence[Memory]) -> Memory:
                         hint="say so: flyc.from_c_void_p(fx.Float32, address, nbytes=...), or pass a tensor")
 
 
-def _buffer(memory: Memory) -> Buffer:
+def buffer_of(memory: Memory) -> Buffer:
+    """The memory of a tensor or pointer, not yet in a window."""
     size = max(memory.dtype.bits // 8, 1)
     strides = tuple(stride * size for stride in memory.strides)
     view = View(memory.shape, strides, size, memory.address - memory.start, memory.dtype.numpy_name)

@@ -14,8 +14,6 @@ from flylab.errors import ArgumentError, FlylabError
 Device = str | tuple[str, int]
 """Where memory is: the host's ("cpu"), or a GPU's, by its kind and number: ("rocm", 1), with -1 where nobody says."""
 CPU = "cpu"
-UNSAID = "unsaid"
-"""Of a raw pointer: the host's memory on the software device; on a GPU, which can be asked, whoever's it is."""
 
 
 @dataclass(frozen=True)

@@ -443,7 +443,8 @@ def test_a_pointer_of_known_alignment_meets_others() -> None:
     def how(A: Any, B: Any, n: Any, t: Any) -> None:
         aligned = Pointer(fly("recast_iter", [fx.get_iter(A).value], [Ptr(DTYPES["Int32"], "global", 16)]))
         view = fx.make_view(aligned, fx.make_layout((4, 16), (1, 4)))
-        first = Pointer(fly("recast_iter", [fx.get_iter(fx.slice(view, (None, 0))).value], [Ptr(DTYPES["Int32"], "global")]))
+        start = fx.get_iter(fx.slice(view, (None, 0)))
+        first = Pointer(fly("recast_iter", [start.value], [Ptr(DTYPES["Int32"], "global")]))
         picked = branch(t < n, lambda: first + t, lambda: first, (first,))
         B[t] = loop(0, n, 1, lambda i, p: p + 1, picked)[0]
 

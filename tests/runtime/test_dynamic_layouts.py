@@ -356,3 +356,16 @@ def test_a_compilation_for_a_runtime_layout_takes_tensors_that_fit_it() -> None:
     for other in (np.ones(8, np.float32), np.ones((4, 8), np.float16)):
         with pytest.raises(TraceError, match="'A' was compiled for f32, global, .*, and gets"):
             compiled(other, b, c)
+
+
+def test_an_alignment_beyond_16_bytes_is_checked_at_each_call_of_a_compilation() -> None:
+    double = cell(DOUBLE)["double"]
+    whole = np.zeros(200, np.float32)
+    at = -whole.ctypes.data // 4 % 64  # the first element at a multiple of 256 bytes
+    a, out = whole[at:at + 64], np.zeros(64, np.float32)
+    compiled = flyc.compile(double, flyc.from_dlpack(a, assumed_align=256).mark_layout_dynamic(), marked(out))
+    for _ in range(3):
+        compiled(a, out)
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="no multiple of its assumed_align of 256 bytes"):
+            compiled(whole[at + 4:at + 68], out)

@@ -177,7 +177,8 @@ def _tensor(value: Tensor) -> Leaf | Tree:
     layout = value.layout
     inside = _composed(layout, value.space) if _is_composed(layout) else apart(layout)
     parts = (Leaf(get_iter(value)), inside)
-    return Tree(("tensor", value.spec.dtype, value.space, _met(value.spec.pointer).align), (" (its pointer)", ".layout"), parts,
+    kind = _met(value.spec.pointer)
+    return Tree(("tensor", kind.dtype, kind.space, kind.align), (" (its pointer)", ".layout"), parts,
                 lambda v: make_view(*v), f"a tensor {value.spec}")
 
 
