@@ -30,6 +30,7 @@ WITHOUT = (
     "-disable-adv-copy-opt",
 )
 """Passes of LLVM 22 that are switched off, and why."""
+UNKNOWN_PLACES = "-use-unknown-locations="
 # One compile at a time, which a fork waits for: its child would find LLVM's own lock held for ever.
 _lock = fork_safe_lock()
 
@@ -70,6 +71,20 @@ class Optimised:
         """The assembly text; each instruction has a line of the source: see `codegen.lines`."""
         text = str(interruptible(_alone, self._emit, "assembly"))
         return with_lines(settled(text, self.barriers) if self.barriers else text)
+
+    @cached_property
+    def with_unknown_places(self) -> str:
+        """The same, but with a `.loc` of line 0 for each instruction for which LLVM knows no place."""
+        text = str(interruptible(_alone, self._emit_unknown))
+        return settled(text, self.barriers) if self.barriers else text
+
+    def _emit_unknown(self) -> Any:
+        # LLVM's options are the process's, and so is the lock.
+        _llvm().set_option("flylab", UNKNOWN_PLACES + "Enable")
+        try:
+            return self._emit("assembly")
+        finally:
+            _llvm().set_option("flylab", UNKNOWN_PLACES + "Default")
 
     @cached_property
     def object_code(self) -> bytes:
