@@ -106,13 +106,22 @@ def _pointer(parameter: Parameter, value: Any) -> Bound:
 
 
 def _number(parameter: Parameter, value: Any) -> Bound:
+    host = HostArgument(parameter.name, NUMBER, parameter.numeric or type(value))
+    return Bound(host, number_of(parameter, value))
+
+
+def number_of(parameter: Parameter, value: Any) -> Any:
+    """Python's number for a runtime number: of flylab's, numpy's and torch's scalars too.
+
+    Raises `ArgumentError` for what does not fit its format.
+    """
     cls = parameter.numeric or type(value)
     if isinstance(value, Numeric):
         value = value.value
-    elif hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # numpy's and torch's
+    elif hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     parameter.check_number(cls, value)
-    return Bound(HostArgument(parameter.name, NUMBER, cls), value)
+    return value
 
 
 def _struct(parameter: Parameter, value: Any) -> Bound:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.errors import Check
 from flylab.expr.lines import Line
+from flylab.locks import cached_property
 from flylab.passes import pipeline
 from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
@@ -56,6 +56,7 @@ class Compiled:
     print_traced: Callable[[], str] = field(repr=False)
     """Gives the text of the traced module, with its locations."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
+    _call: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
     def isa(self) -> Isa:
@@ -139,9 +140,11 @@ class Compiled:
         return place
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        from flylab.runtime.launch import run
+        if self._call is None:
+            from flylab.runtime.fast.calling import of_compiled
 
-        return run(self, args, named)
+            self._call = of_compiled(self)
+        return self._call(*args, **named)
 
     def __repr__(self) -> str:
         kernels = ", ".join(self.functions)

@@ -36,6 +36,11 @@ class Device:
 _choices: Choices[Device] = Choices("flylab_device")
 
 
+def chosen() -> Device | None:
+    """The device that `flylab.use` chose, or None."""
+    return _choices.current()
+
+
 def parse(spec: str) -> Device:
     """A device from its text: `gfx950`, `emulated`, `emulated:gfx950`, `hip`, `hip:1`.
 

@@ -81,7 +81,7 @@ def buffers_of(bound: Sequence[Bound]) -> list[Buffer]:
     enough addresses.
     """
     memories = [b.memory for b in bound if b.memory is not None]
-    return with_windows([_buffer(_of_known_size(memory, memories)) for memory in memories])
+    return with_windows([buffer_of(_of_known_size(memory, memories)) for memory in memories])
 
 
 def _of_known_size(memory: Memory, others: Sequence[Memory]) -> Memory:
@@ -102,7 +102,8 @@ def _of_known_size(memory: Memory, others: Sequence[Memory]) -> Memory:
                         hint="say so: flyc.from_c_void_p(fx.Float32, address, nbytes=...), or pass a tensor")
 
 
-def _buffer(memory: Memory) -> Buffer:
+def buffer_of(memory: Memory) -> Buffer:
+    """The memory of a tensor or pointer, not yet in a window."""
     size = max(memory.dtype.bits // 8, 1)
     strides = tuple(stride * size for stride in memory.strides)
     view = View(memory.shape, strides, size, memory.address - memory.start, memory.dtype.numpy_name)

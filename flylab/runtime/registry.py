@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from flylab.errors import ArgumentError, NotSupportedError
@@ -61,6 +61,11 @@ class JitArgumentRegistry:
                                 "own protocol of C pointers and MLIR types, which flylab does not have",
                                 hint="@flyc.JitArgumentRegistry.register(MyType) of a function that gives a tensor, a "
                                 "number, a struct or flyc.from_c_void_p(...)")
+
+
+def registered_types() -> Mapping[type, Callable[[Any], Any]]:
+    """The types and their functions, as they are at any time."""
+    return _registered
 
 
 def registered(value: Any) -> Any:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from flylab import settings
 from flylab.errors import DeviceError, ToolchainError
 from flylab.runtime.hip.sentences import sentence
 
@@ -68,7 +69,7 @@ def _of_bindings() -> Path | None:
 
 
 def _of_system() -> Path | None:
-    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *SYSTEM]
+    folders = [*settings.LIBRARY_PATH.text().split(":"), *SYSTEM]
     return next((found for folder in folders if folder and (found := _in(Path(folder)))), None)
 
 
