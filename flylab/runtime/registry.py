@@ -14,7 +14,6 @@ from flylab.runtime.adaptors import PointerArgument, TensorArgument
 Made = TypeVar("Made", bound=Callable[[Any], Any])
 _registered: dict[type, Callable[[Any], Any]] = {}
 _ARGUMENTS = (Numeric, Struct, Stream, PointerArgument, TensorArgument)
-_OTHERS = ("builtins", "numpy", "torch", "ctypes")
 MOST_STEPS = 16
 """How often what a function gives may be of a registered type again."""
 
@@ -35,12 +34,12 @@ class JitArgumentRegistry:
         """A decorator for the function, or class, that makes an argument of an object of `py_type`.
 
         `dsl_type` (`fx.Tensor`, `fx.Int32`) says what a kernel sees; the parameter's annotation says so too, and
-        decides. Raises `ArgumentError` for what is no type, and for one of flylab's, Python's, numpy's or torch's own.
+        decides. Raises `ArgumentError` for what is no type, and for one of flylab's own.
         """
         if not isinstance(py_type, type):
             raise ArgumentError(f"JitArgumentRegistry.register({py_type!r}): a {type(py_type).__name__}, not a class",
                                 hint="give the class whose objects are passed: register(Image)")
-        if issubclass(py_type, _ARGUMENTS) or py_type.__module__.partition(".")[0] in _OTHERS:
+        if issubclass(py_type, _ARGUMENTS):
             raise ArgumentError(f"JitArgumentRegistry.register({py_type.__name__}): its objects are what they are to "
                                 "every launch", hint="register a class of your own, which may derive from it")
 

@@ -166,7 +166,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "list": (lambda: flyc.from_dlpack([1.0]), "gets a list", "torch tensor"),
     "numpy for torch": (lambda: flyc.from_torch_tensor(np.zeros(3)), "from_torch_tensor of a ndarray", "from_dlpack"),
     "no type": (lambda: flyc.JitArgumentRegistry.register(3), "register(3): a int, not a class", "the class"),
-    "own type": (lambda: flyc.JitArgumentRegistry.register(np.ndarray), "register(ndarray)", "of your own"),
+    "own type": (lambda: flyc.JitArgumentRegistry.register(fx.Int32), "register(Int32)", "of your own"),
 }
 
 
