@@ -20,6 +20,7 @@ from flylab.layout import parse as parse_layout
 from flylab.layout.int_tuple import has_runtime
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
+from flylab.locks import cached_property
 
 SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
@@ -65,6 +66,17 @@ class MemRef:
 
     NAME = "memref"
 
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        """What tells a type: runtime leaves are equal to no other's, so such a layout counts by its text."""
+        return self.dtype, self.space, str(self.layout) if self.is_runtime else self.layout, self.align
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, MemRef) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
     def __str__(self) -> str:
         return f"{dtype_text(self.dtype)}, {self.space}, {self.layout}{_align_text(self.align)}"
 
@@ -73,7 +85,7 @@ class MemRef:
         """The type of the view's pointer."""
         return Ptr(self.dtype, self.space, self.align)
 
-    @functools.cached_property
+    @cached_property
     def is_runtime(self) -> bool:
         """Whether an extent, a stride or the offset before a composed layout is known only on the device."""
         layout = self.layout
@@ -146,14 +158,12 @@ _python_of: dict[Any, Any] = {}
 
 def to_mlir(spec: Ptr | MemRef | Algebra) -> Any:
     """The MLIR type of a Fly type (in the process-wide context)."""
-    # Runtime leaves are equal to no other's: such a type is known by its text.
-    key = (spec.NAME, str(spec)) if isinstance(spec, MemRef) and spec.is_runtime else spec
-    found = _mlir_of.get(key)
+    found = _mlir_of.get(spec)
     if found is None:
         from mlir import ir
 
         found = ir.Type.parse(f'!fly.{spec.NAME}<"{spec}">')
-        _mlir_of[key] = found
+        _mlir_of[spec] = found
         _python_of[found] = spec
     return found
 

@@ -16,6 +16,7 @@ from flylab.places import of_traceback
 from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
+from flylab.runtime.native_output import shown_in_cells
 
 
 def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
@@ -28,6 +29,7 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     for compiled, dependencies in known:
         if dependencies.fit(constants):
             return compiled
+    shown_in_cells()
     try:
         made = build(launcher, hosts, device.target, level)
     except FlylabError as error:
