@@ -16,9 +16,6 @@ from flylab.runtime.emulated import Reached, SoftwareDevice, buffer_of
 from flylab.runtime.fast.binding import MISSED
 from flylab.runtime.launch import execute
 
-KEYED = 16
-"""The key of a plan holds addresses modulo so many bytes."""
-
 
 @dataclass(frozen=True)
 class Place:
@@ -47,11 +44,8 @@ def slots(signature: Signature, bound: Sequence[Bound]) -> list[tuple[Bound, int
     return found
 
 
-def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable[..., Any] | None:
-    """What runs a compilation on the values that the binder passes; None where it relies on more of an address than the
-    key holds."""
-    if any(each.memory is not None and each.host.spec.align > KEYED for each in bound):
-        return None
+def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable[..., Any]:
+    """What runs a compilation on the values that the binder passes."""
     given = slots(compiled.launcher.signature, bound)
     places = [Place(at, each.memory.start - each.memory.address, buffer_of(each.memory))
               for each, at in given if each.memory is not None]
