@@ -21,7 +21,7 @@ from flylab.runtime.native_output import shown_in_cells
 
 def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     """The compilation for these argument kinds: one made before, if nothing that it read has changed, or a new one."""
-    level = settings.opt_level()
+    level = settings.OPT_LEVEL.value()
     hosts = [b.host for b in bound]
     key = (device.target.arch, level, tuple(_bucket(h) for h in hosts if h.kind != STREAM))
     constants = {h.name: h.spec for h in hosts if h.kind == CONSTEXPR}
