@@ -17,12 +17,13 @@ from flylab.runtime.compiled import Compiled
 _cells = count(1)
 
 
-def cell(text: str) -> dict[str, Any]:
-    """Run a text the way a notebook runs a cell, under a name of its own; its names, and `FILE`."""
+def cell(text: str, **more: Any) -> dict[str, Any]:
+    """Run a text the way a notebook runs a cell, under a name of its own; its names with `more`, and `FILE`."""
     text = textwrap.dedent(text).lstrip("\n")
     file = f"<cell {next(_cells)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     names: dict[str, Any] = {"fx": fx, "flyc": flyc, "gpu": gpu, "range_constexpr": range_constexpr, "FILE": file}
+    names.update(more)
     exec(compile(text, file, "exec", dont_inherit=True), names)
     return names
 

@@ -14,8 +14,6 @@ from flylab.settings import FLAG, FOLDER, Setting, choice, number
 from tests.house.rules import ROOT, tracked
 
 READERS = {"environ", "environb", "getenv", "getenvb"}
-# device.py goes when it asks the rows.
-READ_ELSEWHERE = {"flylab/runtime/device.py"}
 
 
 @pytest.fixture(autouse=True)
@@ -98,8 +96,8 @@ def test_the_search_finds_each_way_to_read() -> None:
 def test_nothing_but_the_rows_reads_the_environment() -> None:
     files = [f for f in tracked("flylab/*.py", "kernels/*.py") if f != ROOT / "flylab/settings.py"]
     assert len(files) > 300
-    found = [f"{name}: {line}" for file in files for line in readers(file.read_text(encoding="utf-8"))
-             if (name := str(file.relative_to(ROOT))) not in READ_ELSEWHERE]
+    texts = {file.relative_to(ROOT): file.read_text(encoding="utf-8") for file in files}
+    found = [f"{name}: {line}" for name, text in texts.items() for line in readers(text)]
     assert found == []
 
 

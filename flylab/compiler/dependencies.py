@@ -8,9 +8,8 @@ compiles anew.
 
 from __future__ import annotations
 
-import functools
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,6 @@ from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.meaning import (
     CONTENTS,
     MAX_DEPTH,
-    MISSING,
     attribute,
     contents,
     differences,
@@ -26,6 +24,7 @@ from flylab.compiler.meaning import (
     meaning,
     operations,
 )
+from flylab.compiler.reads import Given, Place, names_in, places
 from flylab.compiler.users import PLAIN, is_library
 
 
@@ -34,14 +33,14 @@ class Dependency:
     """One name that was read: where it lives, which attributes of it count, and what it meant."""
 
     name: str
-    read: Callable[[], Any]
+    read: Place
     names: set[str]
     was: Any
 
     @classmethod
-    def of(cls, name: str, read: Callable[[], Any], names: set[str]) -> Dependency:
-        """The name with what it means now."""
-        return cls(name, read, names, meaning(read(), names))
+    def of(cls, place: Place, names: set[str]) -> Dependency:
+        """The place with what it means now."""
+        return cls(place.name, place, names, meaning(place(), names))
 
     def is_same(self) -> bool:
         """True while it means the same."""
@@ -55,9 +54,11 @@ class Dependency:
 class Dependencies:
     """All of them, for one compilation: what it read, and the constants among its arguments."""
 
-    def __init__(self, items: list[Dependency], constants: list[Dependency]):
+    def __init__(self, items: list[Dependency], constants: list[Dependency], names: set[str]):
         self.items = items
         self.constants = constants
+        self.names = names
+        """The attributes that are read anywhere."""
 
     @classmethod
     def of(cls, functions: list[TracedFunction], constants: dict[str, Any]) -> Dependencies:
@@ -66,13 +67,18 @@ class Dependencies:
         names: set[str] = set()
         while True:
             found = _reached(roots, constants, names)
-            more = names.union(*(_names_in(f.__code__) for f in found))
+            more = names.union(*(names_in(f.__code__) for f in found))
             if more == names:
                 break
             names = more
-        reads = {(name, id(space)): read for f in found for name, space, read in _reads(f)}
-        items = [Dependency.of(name, read, names) for (name, _), read in reads.items()]
-        return cls(items, [Dependency.of(n, functools.partial(_given, v), names) for n, v in constants.items()])
+        read = {place.key: place for f in found for place in places(f)}
+        items = [Dependency.of(place, names) for place in read.values()]
+        return cls(items, [Dependency.of(Given(n, v), names) for n, v in constants.items()], names)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The constants of the compilation by their names."""
+        return {c.name: c.read() for c in self.constants}
 
     def fit(self, constants: dict[str, Any]) -> bool:
         """True where these constants mean what those of the compilation did, and all that it read is the same."""
@@ -85,10 +91,6 @@ class Dependencies:
         return [name for item in (*self.items, *self.constants) for name in item.changes()]
 
 
-def _given(value: Any) -> Any:
-    return value
-
-
 def _reached(roots: list[Any], constants: dict[str, Any], names: set[str]) -> list[types.FunctionType]:
     """The roots and every function of the user's that they can reach by name."""
     found: dict[int, types.FunctionType] = {}
@@ -97,7 +99,7 @@ def _reached(roots: list[Any], constants: dict[str, Any], names: set[str]) -> li
         function = todo.pop()
         if id(function) not in found and not is_library(function.__code__.co_filename):
             found[id(function)] = function
-            todo += [inner for _, _, read in _reads(function) for inner in _functions(read(), names)]
+            todo += [inner for place in places(function) for inner in _functions(place(), names)]
     return list(found.values())
 
 
@@ -118,35 +120,3 @@ def _functions(value: Any, names: set[str]) -> Iterator[types.FunctionType]:
             todo += [(v, depth) for v in inside]
         if depth < MAX_DEPTH and type(value) not in CONTENTS and is_watched(value):
             todo += [(attribute(value, n), depth + 1) for n in (*names, *operations(value), "__wrapped__")]
-
-
-def _reads(function: types.FunctionType) -> Iterator[tuple[str, Any, Callable[[], Any]]]:
-    """The names that a function reads: the name, where it lives (a cell, or a dict of globals), and how to read it."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for name, cell in cells:
-        yield name, cell, functools.partial(_cell_contents, cell)
-    space = function.__globals__
-    for name in _names_in(function.__code__):
-        if name in space:
-            yield name, space, functools.partial(space.get, name, MISSING)
-    if function.__defaults__ or function.__kwdefaults__:
-        name = f"defaults of {function.__name__}"
-        yield name, function, functools.partial(_defaults, function)
-
-
-def _defaults(function: types.FunctionType) -> Any:
-    return function.__defaults__, function.__kwdefaults__
-
-
-def _cell_contents(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return MISSING
-
-
-@functools.lru_cache(maxsize=1024)
-def _names_in(code: types.CodeType) -> frozenset[str]:
-    """The global names and attributes of a code object and of those nested in it."""
-    inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
-    return frozenset(code.co_names).union(*map(_names_in, inner))

@@ -16,6 +16,7 @@ import array
 import functools
 import operator
 import types
+import weakref
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from flylab.compiler.kernel import Method, TracedFunction
 from flylab.compiler.users import PLAIN, exact, is_library, is_users
 from flylab.expr.numeric import Numeric
 
-MISSING = object()
+MISSING, GONE = object(), object()
 NO_NAMES: Set[str] = frozenset()
 MAX_DEPTH = 4
 """How deep attributes of attributes are followed."""
@@ -58,18 +59,44 @@ CONTENTS: dict[type, Callable[[Any], Iterable[Any]]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+KEPT = (types.FunctionType, types.BuiltinFunctionType, types.CodeType, types.ModuleType, type, TracedFunction, Numeric)
+
+
+def held(value: Any) -> Any:
+    """The value itself; or a weak reference to an object that counts by identity, which must not live longer for this.
+
+    An array or a model can be large. Functions, classes and modules are kept.
+    """
+    kind = type(value)
+    is_compared = kind.__hash__ is not None and _compares_by_value(kind) and not hasattr(kind, "__dlpack__")
+    if kind in PLAIN or isinstance(value, KEPT) or is_compared:
+        return value
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return value
+
+
 class Same:
     """An object that counts by identity; one of a library's that is not the same must be equal and look alike."""
 
-    object: Any
+    def __init__(self, value: Any):
+        self.held = held(value)
+
+    @property
+    def value(self) -> Any:
+        """The object; GONE where nobody else has it any more."""
+        if type(self.held) is not weakref.ref:
+            return self.held
+        found = self.held()
+        return GONE if found is None else found
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Same):
             return False
-        mine, theirs = self.object, other.object
+        mine, theirs = self.value, other.value
         if mine is theirs:
-            return True
+            return mine is not GONE
         if type(mine) is not type(theirs) or not _is_compared(mine):
             return False
         try:
@@ -128,7 +155,7 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     read = [(n, attribute(value, n)) for n in chain(names, operations(value))]
     if inside is None and is_by_state(kind):
         key = Same(kind)
-        read += _state(value)
+        read += state(value)
     return Watched(key, {n: meaning(v, names, depth + 1, path) for n, v in read if v is not MISSING})
 
 
@@ -153,15 +180,23 @@ def is_watched(value: Any) -> bool:
     """Whether a value's attributes can change what is compiled: not those of flylab and of libraries' modules."""
     if isinstance(value, types.FunctionType):
         return bool(value.__dict__)
-    if isinstance(value, (types.BuiltinFunctionType, TracedFunction)):
+    kind = type(value)
+    if isinstance(value, (types.BuiltinFunctionType, TracedFunction)) or is_immutable(kind) and (
+        is_immutable(value) if isinstance(value, type) else not kind.__dictoffset__
+    ):
         return False
     if isinstance(value, types.ModuleType):
         if is_library(getattr(value, "__file__", None) or ""):
             return False
         module = value.__name__
     else:
-        module = str((value if isinstance(value, type) else type(value)).__module__)
+        module = str((value if isinstance(value, type) else kind).__module__)
     return module == "flylab.kernels" or module.startswith("flylab.kernels.") or module.split(".")[0] != "flylab"
+
+
+def is_immutable(kind: type) -> bool:
+    """Whether the attributes of a class cannot be set (Py_TPFLAGS_IMMUTABLETYPE), as those of classes made in C."""
+    return bool(kind.__flags__ & 1 << 8)
 
 
 def is_by_state(kind: type) -> bool:
@@ -184,7 +219,7 @@ def _compares_by_value(kind: type) -> bool:
     return next(c for c in kind.__mro__ if "__eq__" in vars(c)) is not object
 
 
-def _state(value: Any) -> Iterator[tuple[str, Any]]:
+def state(value: Any) -> Iterator[tuple[str, Any]]:
     """All that an object stores, in its dict and its slots; not what it keeps of a `cached_property`."""
     slots = (n for c in type(value).__mro__ for n, d in vars(c).items() if isinstance(d, types.MemberDescriptorType))
     for name in (*getattr(value, "__dict__", {}), *slots):
@@ -193,14 +228,15 @@ def _state(value: Any) -> Iterator[tuple[str, Any]]:
             yield name, found
 
 
-def _classes(value: Any) -> tuple[type, ...]:
+def classes(value: Any) -> tuple[type, ...]:
+    """The classes that an attribute of a value is looked up in."""
     own: tuple[type, ...] = value.__mro__ if isinstance(value, type) else ()
     return own + type(value).__mro__
 
 
 def attribute(value: Any, name: str) -> Any:
     """An attribute as it is stored, without running any code of the user's (a property is the property itself)."""
-    shared = next((vars(c)[name] for c in _classes(value) if name in vars(c)), MISSING)
+    shared = next((vars(c)[name] for c in classes(value) if name in vars(c)), MISSING)
     own = getattr(value, "__dict__", {})
     if name in own and not isinstance(shared, functools.cached_property):
         return own[name]
@@ -213,7 +249,7 @@ def operations(value: Any) -> set[str]:
     """The special methods (`__call__`, `__getitem__`) that a user gave a class: syntax calls them, and names none."""
     return {
         name
-        for each in _classes(value)
+        for each in classes(value)
         for name, found in vars(each).items()
         if name[:2] == "__" and isinstance(found, types.FunctionType) and not is_library(found.__code__.co_filename)
     }

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.compiler.cells import SHARED, timed_cell
+from flylab.compiler.cells import SHARED, cell_of
 from flylab.errors import TraceError
 from flylab.places import SourceLine
+
+PROMPTS = ("<stdin>", "<console>")
+"""The file names of what is typed into Python's own prompt (before Python 3.13) and into `code.interact`."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +58,24 @@ def read(function: Callable[..., Any]) -> Source:
     what stands there is not this function (its file was edited after the import).
     """
     code = function.__code__
-    shared = code.co_filename in SHARED
-    if not shared:
-        linecache.checkcache(code.co_filename)  # a module that was edited and loaded again
-    lines = timed_cell(code) if shared else linecache.getlines(code.co_filename, function.__globals__)
+    file = code.co_filename
+    cell = cell_of(code) if file in SHARED else None
+    if cell is not None:
+        file, lines = cell
+    else:
+        linecache.checkcache(file)  # a module that was edited and loaded again
+        lines = linecache.getlines(file, function.__globals__)
     first = code.co_firstlineno
     if first > len(lines):
         raise TraceError(
             f"the source text of '{function.__name__}' cannot be found (it was defined in {code.co_filename!r})",
             where=SourceLine(code.co_filename, first, function=function.__name__),
-            hint="define it in a file or a notebook cell; for exec, register the text in linecache.cache",
+            hint="this prompt keeps no text of what is typed: use IPython, a notebook cell or a file"
+            if code.co_filename in PROMPTS
+            else "define it in a file or a notebook cell; for exec, register the text in linecache.cache",
         )
     block = "".join(inspect.getblock(lines[first - 1 :])).rstrip("\n")
-    source = Source(function.__name__, code.co_filename, first, block)
+    source = Source(function.__name__, file, first, block)
     if not _is_text_of(source, code):
         raise TraceError(
             f"line {first} of {code.co_filename} is not '{code.co_name}' any more: the file changed after its import",

@@ -27,7 +27,7 @@ from flylab.expr.tensor import Tensor
 from flylab.expr.thread_slices import check_slices
 from flylab.expr.whole_waves import check_launch
 from flylab.passes.recording import lines_of
-from flylab.places import of_traceback
+from flylab.places import SourceLine, here, of_traceback
 from flylab.targets import Target
 
 KERNEL_MODULE = "kernels"
@@ -49,6 +49,8 @@ class TracedModule:
     """Kernel symbol -> its checks by their numbers; under "" those of the launcher."""
     lines: dict[str | None, list[Line]] = field(default_factory=dict)
     """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
+    launch_lines: dict[str, SourceLine | None] = field(default_factory=dict)
+    """Kernel symbol -> the user's line that launches it."""
 
 
 class Trace:
@@ -150,6 +152,7 @@ class Trace:
         del self.calls[calls:]
         for symbol in [s for s in self.result.kernels if s not in kernels]:
             del self.result.kernels[symbol], self.result.blocks[symbol], self.result.operand_types[symbol]
+            self.result.launch_lines.pop(symbol, None)
             self.functions.pop(symbol).erase()
 
     def _symbol(self, name: str) -> str:
@@ -206,6 +209,7 @@ class Trace:
     ) -> None:
         from mlir import ir
 
+        self.result.launch_lines[symbol] = here()
         operands = [_index(x) for x in (*grid, *block)]
         if smem:
             operands.append(constant(smem, DTYPES["Int32"]))

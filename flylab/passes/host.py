@@ -58,10 +58,10 @@ Step = Launch | HostLine | HostCheck
 
 @dataclass(frozen=True)
 class HostProgram:
-    """What a launcher does on the host. `text` is the Python that it became, `places` the location of each line."""
+    """What a launcher does on the host. `text` is the Python that it became, `places` the user's line of each line."""
 
     text: str = ""
-    places: tuple[Any, ...] = ()
+    places: tuple[SourceLine | None, ...] = ()
     generate: Callable[[Values], Iterator[Step]] = lambda values: iter(())
 
     def steps(self, values: Values) -> Iterator[Step]:
@@ -76,15 +76,22 @@ class HostProgram:
             raise error.at(self._where(error.__traceback__)) from None
 
     def _where(self, traceback: TracebackType | None) -> SourceLine | None:
-        from flylab.dialect.context import entered
-
         found = None
         while traceback is not None:
             if traceback.tb_frame.f_code.co_filename == FILE:
                 found = self.places[traceback.tb_lineno - 1]
             traceback = traceback.tb_next
-        with entered():
-            return source_line(found) if found is not None else None
+        return found
+
+    @classmethod
+    def of(cls, text: str, places: Sequence[SourceLine | None]) -> HostProgram:
+        """The program of a text that `read_host` wrote.
+
+        Raises `SyntaxError` or `RecursionError` where it is too deep.
+        """
+        names: dict[str, Any] = dict(NAMES)
+        exec(compile(text, FILE, "exec"), names)
+        return cls(text, tuple(places), names["generate"])
 
 
 FILE = "<flylab launcher>"
@@ -187,7 +194,7 @@ class _Writer:
 
     def __init__(self, function: Any):
         self.lines = ["def generate(a):"]
-        self.places = [function.location]
+        self.places = [source_line(function.location)]
         self.names: dict[Any, str] = {}
         self.place: Any = function.location
         self.indent = 1
@@ -198,7 +205,7 @@ class _Writer:
 
     def line(self, text: str) -> None:
         self.lines.append(" " * self.indent + text)
-        self.places.append(self.place)
+        self.places.append(source_line(self.place))
 
     def assign(self, values: Sequence[Any], texts: Sequence[str]) -> None:
         """All values at once, as the borders of regions hand them over."""
@@ -331,14 +338,11 @@ def read_host(module: Any) -> HostProgram:
     if function is None:
         return HostProgram()
     writer = _Writer(function)
-    text = "\n".join(writer.lines) + "\n"
-    names: dict[str, Any] = dict(NAMES)
     try:
-        exec(compile(text, FILE, "exec"), names)
+        return HostProgram.of("\n".join(writer.lines) + "\n", writer.places)
     except (SyntaxError, RecursionError):  # Python takes 20 loops in one another, and 100 branches
         raise CompileError(
             "the launcher has too many branches and loops in one another",
             where=source_line(function.location),
             hint="let the launcher call fewer levels of them, or move some into the kernel",
         ) from None
-    return HostProgram(text, tuple(writer.places), names["generate"])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,6 @@ from flylab.expr.lines import Line
 from flylab.passes import pipeline
 from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
-from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
 from flylab.shown import Text
 from flylab.targets import Target
@@ -49,10 +49,12 @@ class Compiled:
     """Kernel symbol -> what its checks say, by their numbers; under "" those of the launcher."""
     lines: dict[str | None, list[Line]]
     """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
+    launch_lines: dict[str, SourceLine | None]
+    """Kernel symbol -> the user's line that launches it."""
     llvm: str
     code: amdgpu.Optimised
-    traced: Any
-    """The traced module, kept to show what each pass does to it."""
+    print_traced: Callable[[], str] = field(repr=False)
+    """Gives the text of the traced module, with its locations."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -83,13 +85,10 @@ class Compiled:
         path.write_bytes(self.hsaco)
         return path
 
-    def launch_line(self, kernel: str) -> SourceLine | None:
-        """The user's line that launches the kernel of this symbol."""
-        with entered():
-            for op in operations(self.traced.operation):
-                if op.name == "gpu.launch_func" and str(op.attributes["kernel"]).split("@")[-1] == kernel:
-                    return source_line(op.location)
-        return None
+    @cached_property
+    def traced_text(self) -> str:
+        """The traced module as text, with its locations: what the passes begin with."""
+        return self.print_traced()
 
     def recording(self, file: str) -> list[Stage]:
         """The traced IR and the text after each pass, linked to a Python file: the pipeline run again, recorded."""
@@ -97,8 +96,7 @@ class Compiled:
             with entered():
                 from mlir import ir
 
-                text = self.traced.operation.get_asm(enable_debug_info=True)
-                module = ir.Module.parse(text)
+                module = ir.Module.parse(self.traced_text)
                 stages = [pipeline.stage_of("ir", module, None, file)]
                 pipeline.run(module, self.target, stages, file)
             self._recordings[file] = stages
@@ -174,10 +172,16 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced.blocks,
         traced.checks,
         traced.lines,
+        traced.launch_lines,
         text,
         code,
-        traced.module.operation,
+        functools.partial(_print, traced.module.operation),
     )
     for function in (launcher, *functions.values()):
         function.last = made
     return made
+
+
+def _print(module: Any) -> str:
+    with entered():
+        return str(module.get_asm(enable_debug_info=True))

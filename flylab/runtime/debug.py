@@ -11,12 +11,15 @@ from flylab.emulator.debugger.copies import Copies
 from flylab.emulator.debugger.debugger import Debugger
 from flylab.emulator.execution.geometry import Geometry
 from flylab.emulator.watch import AUTO
+from flylab.emulator.windows import PRINTED
 from flylab.errors import ArgumentError, DebugError
 from flylab.passes.host import Launch
-from flylab.runtime import emulated
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import EMULATED, current
-from flylab.runtime.launch import bound_to, buffers_of, execute, find, launches, packed, placed
+from flylab.runtime.emulated import Reached, SoftwareDevice, buffers_of, own_buffers
+from flylab.runtime.finding import find
+from flylab.runtime.launch import bound_to, launches, placed
+from flylab.runtime.packing import packed
 from flylab.runtime.printing import PrintBuffer
 from flylab.runtime.watching import asked
 
@@ -47,12 +50,14 @@ def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: in
                          hint='choose it with flylab.use("emulated")')
     bound = bound_to(launcher, args, named)
     compiled, copies, seen = find(launcher, bound, device), Copies(buffers_of(bound)), list[str]()
-    for number, launch in enumerate(launches(compiled, bound, copies.buffers)):
+    held = Reached(copies.buffers)
+    for number, launch in enumerate(launches(compiled, bound, held.pointers)):
         if kernel in (number, launch.kernel, compiled.functions[launch.kernel].name):
             check = asked().check if check == AUTO else check
             return _begin(compiled, launch, copies, (at_block, check, room))
         seen.append(launch.kernel)
-        execute(compiled, launch, copies.buffers)
+        with placed(compiled, launch):
+            SoftwareDevice().launch(compiled, launch, held)
     what = f"launch {kernel}" if isinstance(kernel, int) else f"launch of a kernel '{kernel}'"
     raise DebugError(f"'{launcher.name}' makes no {what}", hint=f"it launches {', '.join(seen) or 'nothing'}")
 
@@ -61,7 +66,7 @@ def _begin(compiled: Compiled, launch: Launch, copies: Copies, options: tuple[An
     grid, block = launch.extents[:3], launch.extents[3:]
     buffer = PrintBuffer(MOST_PRINTED) if launch.prints else None
     with placed(compiled, launch):
-        segment, own = packed(compiled, launch), emulated.own_buffers(buffer)
+        segment, own = packed(compiled, launch, PRINTED), own_buffers(buffer)
         geometry = Geometry.of(compiled.isa.kernels[launch.kernel], grid, block, launch.smem)
 
         def printed() -> str:

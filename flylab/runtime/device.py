@@ -6,7 +6,6 @@ gfx942.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -21,10 +20,11 @@ EMULATED, HIP = "emulated", "hip"
 
 @dataclass(frozen=True)
 class Device:
-    """A device: `emulated` (the software device, as one of the chips) or `hip` (an attached GPU)."""
+    """A device: `emulated` (the software device, as one of the chips) or `hip` (an attached GPU, by its number)."""
 
     kind: str
     target: Target
+    ordinal: int = 0
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.target}"
@@ -64,13 +64,12 @@ def current() -> Device:
     chosen = _choices.current()
     if chosen is not None:
         return chosen
-    for name in (*settings.DEVICE.names, "ARCH"):
-        spec = os.environ.get(name)
-        if spec:
+    for row in (settings.DEVICE, settings.ARCH):
+        if row.source:
             try:
-                return parse(spec)
+                return parse(row.text())
             except FlylabError as error:
-                error.message = f"{name}={spec!r} in the environment: {error.message}"
+                error.message = f"{row.source}={row.text()!r} in the environment: {error.message}"
                 raise
     return Device(EMULATED, target(DEFAULT_ARCH))
 

@@ -3,34 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import TracebackType
 from typing import Any
 
 from flylab.emulator.arrays import Buffer, View
 from flylab.emulator.windows import PRINTED, with_windows
-from flylab.runtime.arguments import Memory
+from flylab.passes.host import Launch
+from flylab.runtime.arguments import Bound, Memory
 from flylab.runtime.compiled import Compiled
+from flylab.runtime.packing import packed
 from flylab.runtime.printing import PrintBuffer
 from flylab.runtime.watching import asked
 
 
-def launch(
-    compiled: Compiled,
-    kernel: str,
-    grid: tuple[int, ...],
-    block: tuple[int, ...],
-    kernarg: bytes,
-    buffers: Sequence[Buffer],
-    smem: int,
-    printed: PrintBuffer | None = None,
-) -> Any:
-    """Run one kernel over a grid; the device's report. `buffers` is the memory of its arguments, `printed` where it
-    prints, if it does.
+class Reached:
+    """Tensors as the software device sees them: where the host has them, each in an address window of its own."""
 
-    Raises `DeviceError` for what goes wrong in it.
-    """
+    def __init__(self, buffers: Sequence[Buffer]):
+        self.buffers = buffers
+        self.pointers = [buffer.pointer for buffer in buffers]
+
+    def __enter__(self) -> Reached:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        pass
+
+
+class SoftwareDevice:
+    """The software device as what launches."""
+
+    def hold(self, bound: Sequence[Bound]) -> Reached:
+        """The memory of tensors. Raises `ArgumentError` where there are not enough addresses."""
+        return Reached(buffers_of(bound))
+
+    def launch(self, compiled: Compiled, launch: Launch, held: Any, stream: Any = None) -> Any:
+        """Run one kernel over its grid; the device's report. It has no streams: every launch runs at once.
+
+        Raises `DeviceError` for what goes wrong in it.
+        """
+        kernarg = packed(compiled, launch, PRINTED)
+        if not launch.prints:
+            return _run(compiled, launch, kernarg, held.buffers, None)
+        grid, block = launch.extents[:3], launch.extents[3:]
+        buffer, lines = PrintBuffer(), compiled.lines[launch.kernel]
+        try:
+            report = _run(compiled, launch, kernarg, held.buffers, buffer)
+        except BaseException as error:
+            # What it printed may tell why it failed, or why it did not end.
+            print(buffer.text(lines, grid, block, getattr(error, "workgroup", None)), end="")
+            raise
+        print(buffer.text(lines, grid, block), end="")
+        buffer.check(launch.kernel)
+        return report
+
+
+def _run(compiled: Compiled, launch: Launch, kernarg: bytes, buffers: Sequence[Buffer],
+         printed: PrintBuffer | None) -> Any:
     wanted = asked()
-    return compiled.program.launch_packed(kernel, grid, block, kernarg, buffers, smem, own_buffers(printed),
-                                          check=wanted.check, counters=wanted.counters, log=wanted.log)
+    return compiled.program.launch_packed(launch.kernel, launch.extents[:3], launch.extents[3:], kernarg, buffers,
+                                          launch.smem, own_buffers(printed), check=wanted.check,
+                                          counters=wanted.counters, log=wanted.log)
 
 
 def own_buffers(printed: PrintBuffer | None) -> list[Buffer]:
@@ -38,9 +71,9 @@ def own_buffers(printed: PrintBuffer | None) -> list[Buffer]:
     return [Buffer("what is printed", printed.address, printed.nbytes, window=PRINTED)] if printed else []
 
 
-def buffers_of(memories: Sequence[Memory]) -> list[Buffer]:
-    """The memory of tensors as a kernel sees it. Raises `ArgumentError` where there are not enough addresses."""
-    return with_windows([_buffer(memory) for memory in memories])
+def buffers_of(bound: Sequence[Bound]) -> list[Buffer]:
+    """The memory of all tensors among arguments. Raises `ArgumentError` where there are not enough addresses."""
+    return with_windows([_buffer(b.memory) for b in bound if b.memory is not None])
 
 
 def _buffer(memory: Memory) -> Buffer:

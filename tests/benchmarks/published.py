@@ -30,6 +30,8 @@ from flylab.passes.host import Launch
 from flylab.runtime import launch as launching
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import current
+from flylab.runtime.emulated import Reached, SoftwareDevice, buffers_of
+from flylab.runtime.finding import find
 
 LADDER_PRODUCT = "MI350X"
 """The product of published_mi350x_ladder.csv."""
@@ -66,19 +68,19 @@ class Row:
         return launching.bound_to(self.launcher, self.arguments(), {})
 
     @cached_property
-    def _buffers(self) -> Any:
-        return launching.buffers_of(self._bound)
+    def _held(self) -> Any:
+        return Reached(buffers_of(self._bound))
 
     @cached_property
     def compiled(self) -> Compiled:
         """The compilation for the published size and the row's chip."""
         with flylab.use(self.chip):
-            return launching.find(self.launcher, self._bound, current())
+            return find(self.launcher, self._bound, current())
 
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
         """What the launcher launches at the published size: kernels, grids, blocks."""
-        return tuple(launching.launches(self.compiled, self._bound, self._buffers))
+        return tuple(launching.launches(self.compiled, self._bound, self._held.pointers))
 
     @property
     def grid(self) -> int:
@@ -93,7 +95,8 @@ class Row:
     def run(self, groups: int = 8) -> tuple[Any, ...]:
         """Runs the first workgroups of each launch: the reports, as `flylab.watch` asks for them."""
         with flylab.use(self.chip):
-            return tuple(launching.execute(self.compiled, first(step, groups), self._buffers) for step in self.launches)
+            device = SoftwareDevice()
+            return tuple(device.launch(self.compiled, first(step, groups), self._held) for step in self.launches)
 
 
 def first(step: Launch, groups: int) -> Launch:

@@ -46,6 +46,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "emulator.log": BASE,
     "runtime": BASE | {"layout", "atoms", "dialect", "expr", "compiler", "passes", "passes.recording", "codegen",
                        "codegen.isa", "emulator", "emulator.log"},
+    # A device's package of its own: what is above asks `runtime.backend` for it.
+    "runtime.hip": BASE | {"emulator", "expr", "passes", "runtime"},
     "model": BASE | {"codegen.isa", "emulator.log"},
     "autotune": BASE | {"compiler", "runtime", "model"},
     "viz": BASE | PICTURED,
@@ -62,6 +64,7 @@ PART_OF = {"codegen.assembly": "codegen.isa"}
 MAY_IMPORT_LAZILY: dict[str, tuple[frozenset[str], str]] = {
     "*": (frozenset({"viz"}), "an object draws itself in a notebook"),
     "compiler": (frozenset({"passes", "codegen", "runtime"}), "a launch call drives the steps below and above it"),
+    "runtime": (frozenset({"runtime.hip"}), "what launches on the chosen device"),
 }
 
 # Other people's packages: the units that may import each, and whether at module level too.

@@ -1,0 +1,171 @@
+"""The places that a function reads from besides its arguments: globals, builtins, closure cells, defaults.
+
+Each place tells what stands in it now (called, it gives that), which of two are one place (`key`), and the tests by
+identity that hold while the same objects stand in it (`tests`), from which `flylab.compiler.guards` writes its guards.
+"""
+
+from __future__ import annotations
+
+import functools
+import opcode
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.compiler.meaning import MISSING
+
+Test = tuple[str, tuple[Any, ...], Any]
+"""An expression with `{0}`, `{1}` for its objects, the objects, and the value that it must be; NOTHING for a plain yes
+or no."""
+NOTHING = object()
+
+_GLOBAL_OPS = {
+    opcode.opmap[name]: shift
+    for name, shift in (("LOAD_GLOBAL", 1), ("LOAD_NAME", 0), ("LOAD_FROM_DICT_OR_GLOBALS", 0))
+    if name in opcode.opmap
+}
+"""The instructions that look a name up in the globals -> how far the name's number is shifted in their argument."""
+
+
+class Unguarded(Exception):
+    """What was read cannot be told to be the same by identity alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Global:
+    """A name as a function looks it up: in its globals, then in the builtins."""
+
+    name: str
+    space: dict[str, Any]
+    builtins: dict[str, Any]
+
+    @property
+    def key(self) -> Any:
+        """Two functions of one module read one place."""
+        return self.name, id(self.space)
+
+    def __call__(self) -> Any:
+        found = self.space.get(self.name, MISSING)
+        return self.builtins.get(self.name, MISSING) if found is MISSING else found
+
+    def tests(self) -> Iterator[Test]:
+        """A name of the globals is still there; one of the builtins is still not hidden by one of the globals."""
+        if type(self.space) is not dict or type(self.builtins) is not dict:
+            raise Unguarded
+        where = self.space
+        if self.name not in where:
+            yield f"{self.name!r} not in {{0}}", (where,), NOTHING
+            where = self.builtins
+        if self.name in where:
+            yield f"{{0}}[{self.name!r}]", (where,), where[self.name]
+        else:
+            yield f"{self.name!r} not in {{0}}", (where,), NOTHING
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A variable of a function around, in its cell."""
+
+    name: str
+    cell: types.CellType
+
+    @property
+    def key(self) -> Any:
+        """Functions that were made in one call share its cells."""
+        return self.name, id(self.cell)
+
+    def __call__(self) -> Any:
+        try:
+            return self.cell.cell_contents
+        except ValueError:
+            return MISSING
+
+    def tests(self) -> Iterator[Test]:
+        """It holds the same."""
+        found = self()
+        yield ("{0}()", (self,), MISSING) if found is MISSING else ("{0}.cell_contents", (self.cell,), found)
+
+
+@dataclass(frozen=True, eq=False)
+class Defaults:
+    """The default arguments of a function."""
+
+    function: types.FunctionType
+
+    @property
+    def name(self) -> str:
+        """What a report calls them."""
+        return f"defaults of {self.function.__name__}"
+
+    @property
+    def key(self) -> Any:
+        """Each function has its own."""
+        return self.name, id(self.function)
+
+    def __call__(self) -> Any:
+        return self.function.__defaults__, self.function.__kwdefaults__
+
+    def tests(self) -> Iterator[Test]:
+        """Both are the same objects; what is in them is looked at as in any container."""
+        yield "{0}.__defaults__", (self.function,), self.function.__defaults__
+        yield "{0}.__kwdefaults__", (self.function,), self.function.__kwdefaults__
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A constant among the arguments."""
+
+    name: str
+    value: Any
+
+    @property
+    def key(self) -> Any:
+        """Arguments have names of their own."""
+        return self.name, id(self.value)
+
+    def __call__(self) -> Any:
+        return self.value
+
+    def tests(self) -> Iterator[Test]:
+        """None: which object is given, the caller compares."""
+        return iter(())
+
+
+Place = Global | Cell | Defaults | Given
+
+
+def places(function: types.FunctionType) -> Iterator[Place]:
+    """Where a function, and those nested in it, read from."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield Cell(name, cell)
+    code, space = function.__code__, function.__globals__
+    # Python leaves out what stands under `if False`, but not its names.
+    for name in sorted(names_in(code)):
+        if name in space or name in _globals_in(code):
+            yield Global(name, space, function.__builtins__)  # type: ignore[attr-defined]
+    yield Defaults(function)
+
+
+def nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code objects nested directly in one."""
+    return (c for c in code.co_consts if isinstance(c, types.CodeType))
+
+
+@functools.lru_cache(maxsize=1024)
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """The global names and attributes of a code object and of those nested in it."""
+    return frozenset(code.co_names).union(*map(names_in, nested(code)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _globals_in(code: types.CodeType) -> frozenset[str]:
+    """The names that a code object, and those nested in it, look up in the globals."""
+    found, wide = set(), 0
+    for op, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        argument = wide << 8 | low
+        wide = argument if op == opcode.EXTENDED_ARG else 0
+        if op in _GLOBAL_OPS:
+            found.add(code.co_names[argument >> _GLOBAL_OPS[op]])
+    return frozenset(found).union(*map(_globals_in, nested(code)))
+

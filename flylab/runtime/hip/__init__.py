@@ -1,0 +1,1 @@
+"""Launching on an attached AMD GPU through HIP."""
