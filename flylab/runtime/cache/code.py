@@ -9,7 +9,7 @@ from typing import Any
 
 from flylab.compiler import source as sources
 from flylab.compiler.cells import SHARED
-from flylab.compiler.dependencies import _names_in as names_in
+from flylab.compiler.reads import names_in, nested
 from flylab.errors import TraceError
 
 UNFIT = {
@@ -65,7 +65,7 @@ def imports(code: types.CodeType) -> list[str]:
         extended = argument if op == opmap["EXTENDED_ARG"] else 0
         if op == opmap["IMPORT_NAME"]:
             found.append(code.co_names[argument])
-    return found + [name for c in code.co_consts if isinstance(c, types.CodeType) for name in imports(c)]
+    return found + [name for c in nested(code) for name in imports(c)]
 
 
 def parts(code: types.CodeType) -> tuple[Any, ...]:
@@ -103,6 +103,6 @@ def _text(code: types.CodeType, function: types.FunctionType) -> str | None:
 
 
 def _last_line(code: types.CodeType) -> int:
-    inner = [_last_line(c) for c in code.co_consts if isinstance(c, types.CodeType)]
+    inner = [_last_line(c) for c in nested(code)]
     return max([code.co_firstlineno, *(end for _, end, _, _ in code.co_positions() if end), *inner])
 

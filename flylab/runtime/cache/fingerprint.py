@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flylab.compiler.dependencies import Dependencies, _reads
+from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.kernel import Kernel, TracedFunction
 from flylab.compiler.meaning import (
     CONTENTS,
@@ -25,9 +25,10 @@ from flylab.compiler.meaning import (
     contents,
     is_by_state,
     operations,
+    state,
 )
-from flylab.compiler.meaning import _state as state
-from flylab.compiler.users import PLAIN, exact, is_library
+from flylab.compiler.reads import places
+from flylab.compiler.users import PLAIN, exact, is_library, is_users
 from flylab.expr.numeric import Numeric
 from flylab.expr.struct import Laid, Struct
 from flylab.expr.typing import Constexpr, Stream
@@ -44,6 +45,9 @@ DESCRIPTORS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.Wrap
                types.MemberDescriptorType)
 
 
+BUILTIN = frozenset(sys.builtin_module_names) - {"builtins"}
+
+
 class Unfit(Exception):
     """Why something has no digest, as a sentence."""
 
@@ -51,15 +55,14 @@ class Unfit(Exception):
 class Fingerprint:
     """One walk over a launcher, its constants, and all that they reach by name.
 
-    `plain` is what it found, `functions` are the user's functions in the order met, and `files` theirs: the same order
-    in every process that finds the same. Files count by their numbers, since a notebook's cells have other names in
-    each process. Raises `Unfit` where there is no saying.
+    `plain` is what it found, `traced` are the kernels and launchers in the order met, and `files` are those of the
+    user's functions: in the same order in every process that finds the same. Files count by their numbers, since a
+    notebook's cells have other names in each process. Raises `Unfit` where there is no saying.
     """
 
     def __init__(self, launcher: TracedFunction, constants: dict[str, Any], dependencies: Dependencies):
-        names = next((each.names for each in (*dependencies.items, *dependencies.constants)), set[str]())
-        self.names = [*sorted(names), "__wrapped__"]
-        self.functions: list[types.FunctionType] = []
+        self.names = [*sorted(dependencies.names), "__wrapped__"]
+        self.traced: list[TracedFunction] = []
         self.files: list[str] = []
         self._met: dict[int, tuple[int, Any]] = {}
         """Functions, classes, modules and objects by their ids: the number of each, and itself, which keeps the id."""
@@ -73,6 +76,8 @@ class Fingerprint:
         if type(value) in PLAIN:
             kind, *exactly = exact(value)
             return kind.__name__, *exactly
+        if value is MISSING:
+            return ("missing",)
         for kinds, rule in RULES:
             if isinstance(value, kinds):
                 return rule(self, value)
@@ -99,10 +104,11 @@ class Fingerprint:
         read = [(n, attribute(value, n)) for n in (*self.names, *sorted(operations(value)))]
         return tuple((name, self.of(found)) for name, found in (*read, *more) if found is not MISSING)
 
-    def traced(self, value: TracedFunction) -> Plain:
+    def kernel(self, value: TracedFunction) -> Plain:
         """A kernel or launcher: its function, what its parameters are, its options."""
         known = self._again(value)
         if known is None:
+            self.traced.append(value)
             parameters = [(p.name, p.kind, p.numeric, p.constexpr_type, p.struct) for p in value.signature.parameters]
             block = value.known_block_size if isinstance(value, Kernel) else None
             known = value.decorator, value.name, block, self.of(parameters), self.of(value.function)
@@ -120,18 +126,16 @@ class Fingerprint:
             raise Unfit(why)
         if made.co_filename not in self.files:
             self.files.append(made.co_filename)
-        self.functions.append(value)
-        reads = {name: self.of(read()) for name, _, read in sorted(_reads(value), key=lambda each: each[0])}
+        reads = [(place.name, self.of(place())) for place in sorted(places(value), key=lambda place: place.name)]
         return ("function", self.files.index(made.co_filename), code.parts(made), code.text(value),
-                tuple(reads.items()), self._attributes(value) if value.__dict__ else ())
+                tuple(reads), self._attributes(value) if value.__dict__ else ())
 
     def klass(self, value: type) -> Plain:
         """A class: its name, and of the user's what is read of it."""
         known = self._again(value)
         if known is not None:
             return known
-        file = getattr(sys.modules.get(value.__module__), "__file__", None) or ""
-        if is_library(file) or value.__module__ == "builtins":
+        if is_library_class(value):
             return "class", self._named(value)
         placed = self.of(value.__struct__) if isinstance(value, Laid) else ()
         bases = tuple(self.of(base) for base in value.__bases__)
@@ -175,13 +179,11 @@ class Fingerprint:
             return _of_arrays(value)
         if hasattr(value, "__wrapped__") and kind.__module__ == "functools":
             return "wrapper", kind.__qualname__, self.of(value.__wrapped__)
-        own = is_own_class(kind)
-        if dataclasses.is_dataclass(kind) and own:
+        if dataclasses.is_dataclass(kind) and kind.__module__.partition(".")[0] == "flylab" and is_library_class(kind):
             return self.of(kind), *(self.of(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.compare)
-        file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-        if not is_library(file) and kind.__module__ != "builtins":
+        if not is_library_class(kind):
             return self.of(kind), self._attributes(value, state(value) if is_by_state(kind) else ())
-        if not own and kind.__module__ not in ("builtins", "itertools") and code.is_pure(kind.__module__):
+        if kind.__module__ not in ("builtins", "itertools") and code.is_pure(kind.__module__):
             return self.of(kind), *((name, self.of(v)) for name, v in state(value))
         raise Unfit(f"it reads an object of {kind.__module__}.{kind.__qualname__}, whose contents no key tells")
 
@@ -190,9 +192,10 @@ class Fingerprint:
         return value.__qualname__, *_release(module)
 
 
-def is_own_class(kind: type) -> bool:
-    """Whether a class is flylab's."""
-    return kind.__module__.partition(".")[0] == "flylab" and not kind.__module__.startswith("flylab.kernels")
+def is_library_class(kind: type) -> bool:
+    """Whether flylab, Python or a package has a class. One of the user's may say that it is in `builtins`."""
+    made_in_python = bool(kind.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
+    return not made_in_python or kind.__module__ in BUILTIN or not is_users(kind)
 
 
 def _release(module: str) -> Plain:
@@ -223,7 +226,7 @@ def _of_arrays(value: Any) -> Plain:
 RULES: tuple[tuple[Any, Callable[[Fingerprint, Any], Plain]], ...] = (
     (Numeric, Fingerprint.number),
     (enum.Enum, Fingerprint.member),
-    (TracedFunction, Fingerprint.traced),
+    (TracedFunction, Fingerprint.kernel),
     (types.FunctionType, Fingerprint.function),
     (type, Fingerprint.klass),
     (types.ModuleType, Fingerprint.module),
@@ -233,4 +236,5 @@ RULES: tuple[tuple[Any, Callable[[Fingerprint, Any], Plain]], ...] = (
     (Constexpr, lambda self, v: self.partly("kind")(v)),
     (Struct, lambda self, v: (self.of(type(v)), self.of(vars(v)))),
     (Stream, lambda self, v: ("stream",)),
+    (type(NotImplemented), lambda self, v: ("NotImplemented",)),
 )

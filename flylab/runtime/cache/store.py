@@ -166,6 +166,10 @@ class Store:
                 self.folder.mkdir(0o700, parents=True, exist_ok=True)
             os.makedirs(folder, exist_ok=True)
 
+    def warn_damaged(self, name: str, why: str) -> None:
+        """Tell of a file whose bytes are whole, and cannot be understood."""
+        self._warn("damaged", f"{self._path(name)} is damaged ({why})")
+
     def _warn(self, kind: str, what: str) -> None:
         """One warning of a kind in a process: a folder that is full is not told of for each kernel."""
         if f"{kind} {self.folder}" not in _warned:
