@@ -10,6 +10,7 @@ import os
 import sys
 from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
+from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
@@ -70,9 +71,14 @@ class SourceLine:
 
 def cell_name(file: str) -> str | None:
     """`cell In[3]` for the file name of a notebook cell; None for any other file."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = ipython()
     named = shell.compile.format_code_name(file) if shell is not None else None
     return f"cell {named[1]}" if named and named[0] == "Cell" else None
+
+
+def ipython() -> Any:
+    """IPython's shell where one runs (a notebook's kernel has one), or None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
 
 def is_own(filename: str) -> bool:

@@ -14,6 +14,7 @@ from flylab.codegen.assembly.strings import files_of
 from flylab.codegen.barriers import numbered, settled
 from flylab.codegen.hsaco import link
 from flylab.codegen.isa import Isa
+from flylab.codegen.lines import with_lines
 from flylab.codegen.signed_zeros import keep_zero_minus
 from flylab.errors import CompileError, ToolchainError
 from flylab.locks import fork_safe_lock
@@ -83,9 +84,9 @@ class Optimised:
 
     @cached_property
     def assembly(self) -> str:
-        """The assembly text."""
+        """The assembly text; each instruction has a line of the source: see `codegen.lines`."""
         text = str(interruptible(_alone, self._emit, "assembly"))
-        return settled(text, self.barriers) if self.barriers else text
+        return with_lines(settled(text, self.barriers) if self.barriers else text)
 
     @cached_property
     def object_code(self) -> bytes:

@@ -9,7 +9,8 @@ from typing import Any
 from flylab.codegen.assembly.strings import unescaped
 from flylab.errors import CompileError
 from flylab.passes.recording import lines_of
-from flylab.passes.rewriter import operations
+from flylab.passes.rewriter import operations, source_line
+from flylab.places import SourceLine
 
 
 def translate(module: Any) -> str:
@@ -25,7 +26,27 @@ def translate(module: Any) -> str:
                 f"{op.name} was not lowered to LLVM: {lines_of(str(op))[0]}",
                 hint="this is a fault of flylab's passes: please report the kernel",
             )
+    _place_arguments(module)
     return str(llvm.translate_module_to_llvmir(module.operation))
+
+
+def _place_arguments(module: Any) -> None:
+    """Give the arguments of blocks the places of operations, which name the file if it is not the function's own.
+
+    MLIR takes the file and drops it: a line of a helper's file would become one of the kernel's.
+    """
+    from mlir import ir
+
+    for function in module.body.operations:
+        blocks = list(function.regions[0]) if function.regions else []
+        if not any(block.arguments for block in blocks[1:]):
+            continue
+        known: dict[SourceLine | None, Any] = {None: ir.Location.unknown(module.context)}
+        for block in blocks:  # what jumps to a block has the place of what the block was made of
+            jump = block.operations[len(block.operations) - 1].location
+            known.setdefault(source_line(jump), jump)
+        for argument in (argument for block in blocks[1:] for argument in block.arguments):
+            argument.set_location(known.get(source_line(argument.location), known[None]))
 
 
 _PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)(?:, column: (\d+))?,.* scope: (!\d+)", re.M)

@@ -5,12 +5,11 @@ import __future__
 
 import ast
 import linecache
-import sys
 import types
 from collections.abc import Iterator
-from typing import Any
 
 from flylab.passes.recording import lines_of
+from flylab.places import ipython
 
 SHARED = ("<timed exec>", "<timed eval>", "<magic-timeit>", "<string>")
 """The file names that IPython gives such cells: under `%%time`, `%%timeit` and `%%prun`."""
@@ -23,7 +22,7 @@ def cell_of(code: types.CodeType) -> tuple[str, list[str]] | None:
     None where IPython's history has no such cell. The name is one of its own, by which linecache knows the lines from
     then on, for errors to show.
     """
-    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = ipython()
     history = list(shell.history_manager.input_hist_raw) if shell is not None else []
     for number in reversed(range(len(history))):
         for magic, body in _under_magics(history[number]):

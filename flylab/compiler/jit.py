@@ -7,17 +7,9 @@ from typing import Any
 
 from flylab.compiler import own_files as own_files  # it reads flylab's files while they are what is imported
 from flylab.compiler.kernel import Method, TracedFunction
+from flylab.compiler.running import current_trace
 from flylab.errors import TraceError
 from flylab.places import user_part
-
-
-def _for_the_user(function: Callable[..., Any], *args: Any) -> Any:
-    """Call it; of an exception that the user's code raised, show the user's frames and not flylab's between them."""
-    try:
-        return function(*args)
-    except Exception as error:
-        error.__traceback__ = user_part(error.__traceback__)
-        raise
 
 
 class Launcher(TracedFunction):
@@ -31,15 +23,16 @@ class Launcher(TracedFunction):
     def __init__(self, function: Callable[..., Any], name: str | None = None):
         super().__init__(function, name)
         self.specialisations: dict[Any, list[tuple[Any, Any]]] = {}
+        self._call: Callable[..., Any] | None = None
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        from flylab.compiler.running import current_trace
-
         if current_trace() is not None:
             return self.run(self.signature.bind(args, named))
-        from flylab.runtime.launch import call
+        if self._call is None:
+            from flylab.runtime.fast.calling import of_launcher
 
-        return _for_the_user(call, self, args, named)
+            self._call = of_launcher(self)
+        return self._call(*args, **named)
 
 
 def jit(function: Callable[..., Any] | None = None) -> Any:
@@ -61,4 +54,8 @@ def compile(launcher: Any, /, *args: Any, **named: Any) -> Any:
         raise TraceError(f"flyc.compile of {launcher!r}", hint="give an @flyc.jit function and its arguments")
     from flylab.runtime.launch import compile_only
 
-    return _for_the_user(compile_only, launcher, args, named)
+    try:
+        return compile_only(launcher, args, named)
+    except Exception as error:  # of one that the user's code raised, show the user's frames alone
+        error.__traceback__ = user_part(error.__traceback__)
+        raise

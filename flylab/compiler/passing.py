@@ -1,7 +1,8 @@
 """What a launch passes: a launcher's arguments as tracing sees them, and a kernel's as its parameters get them.
 
-A tensor and a number are one argument of the device function each. A layout, a tuple or a struct with runtime numbers
-is passed as these numbers; the kernel puts it together again.
+A tensor, a pointer and a number are one argument of the device function each. A layout, a tuple or a struct with
+runtime numbers is passed as these numbers, and a tensor of a runtime layout as its pointer and these: whoever gets them
+puts them together again.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, STREAM, STRUCT, TENSOR, Parameter
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, POINTER, STREAM, STRUCT, TENSOR, Parameter
 from flylab.dialect.types import Algebra
 from flylab.errors import ArgumentError, TraceError
 from flylab.expr.algebra import is_runtime
 from flylab.expr.layout_value import LayoutValue, term_known
-from flylab.expr.numeric import Numeric, numeric_class
+from flylab.expr.numeric import CLASSES, Numeric, numeric_class
 from flylab.expr.state import FunctionState
 from flylab.expr.struct import Struct, assembled, numbers_in
-from flylab.expr.tensor import Tensor
+from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.typing import Stream
 from flylab.expr.views import get_iter, get_layout, make_view
 from flylab.layout import Layout
 from flylab.layout.runtime_int import RuntimeInt
-from flylab.layout.runtime_leaves import map_runtime
+from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
 from flylab.layout.terms import Term
 
 MOST_BYTES = 4096
@@ -34,8 +35,8 @@ MOST_BYTES = 4096
 class HostArgument:
     """A launch argument as tracing sees it: what it is, without its data.
 
-    `kind` is that of a Parameter; `spec` a MemRef for a tensor, the class of a number or struct, the value of a
-    Constexpr.
+    `kind` is that of a Parameter; `spec` a MemRef for a tensor, a Ptr for a pointer, the class of a number or struct,
+    the value of a Constexpr.
     """
 
     name: str
@@ -43,7 +44,8 @@ class HostArgument:
     spec: Any
 
     def on_device(self) -> list[HostArgument]:
-        """The arguments that a device function takes for it: one for each number of a struct, none for a constant.
+        """The arguments that a device function takes for it: one for each number of a struct, none for a constant; for
+        a tensor its pointer, and then the numbers of its layout that are not known.
 
         Raises `ArgumentError` for a struct that is too large to be passed.
         """
@@ -55,7 +57,11 @@ class HostArgument:
                     hint="put it into a tensor of bytes, and load what is needed: S.at(fx.get_iter(tensor)).peek()",
                 )
             return [HostArgument(path, NUMBER, number) for path, number in numbers_in(self.spec, self.name)]
-        return [self] if self.kind in (TENSOR, NUMBER) else []
+        if self.kind == TENSOR and self.spec.is_runtime:
+            start = HostArgument(self.name, TENSOR, self.spec.with_layout(Layout(1), self.spec.align))
+            kinds = [CLASSES[f"Int{leaf.bits}"] for leaf in runtime_leaves(self.spec.layout)]
+            return [start, *[HostArgument(f"{self.name}.{i}", NUMBER, kind) for i, kind in enumerate(kinds)]]
+        return [self] if self.kind in (TENSOR, POINTER, NUMBER) else []
 
 
 Slot = tuple[HostArgument, Any, Term | None]
@@ -104,13 +110,17 @@ class Names:
 
 def host_value(argument: HostArgument, values: Iterator[Any]) -> Any:
     """What the traced function gets for a parameter: a value of the trace, or the constant itself."""
+    if argument.kind == TENSOR and argument.spec.is_runtime:
+        start, *numbers = [host_value(each, values) for each in argument.on_device()]
+        return make_view(get_iter(start), LayoutValue.of(Algebra.of(argument.spec.layout), numbers))
     if argument.kind == TENSOR:
         return Tensor(next(values))
+    if argument.kind == POINTER:
+        return Pointer(next(values))
     if argument.kind == NUMBER:
         return argument.spec(next(values))
     if argument.kind == STRUCT:
-        numbers = iter([host_value(each, values) for each in argument.on_device()])
-        return assembled(argument.spec, numbers)
+        return assembled(argument.spec, iter([host_value(each, values) for each in argument.on_device()]))
     return argument.spec
 
 
@@ -174,6 +184,8 @@ def _kind(parameter: Parameter, value: Any) -> str:
         return parameter.kind
     if isinstance(value, Tensor):
         return TENSOR
+    if isinstance(value, Pointer):
+        return POINTER
     if isinstance(value, Stream):
         return STREAM
     return NUMBER if isinstance(value, Numeric) and not value.is_static else CONSTEXPR
@@ -183,6 +195,9 @@ def _argument(parameter: Parameter, value: Any) -> Slot:
     kind = _kind(parameter, value)
     if kind == TENSOR and isinstance(value, Tensor):
         return HostArgument(parameter.name, TENSOR, value.spec), value, None
+    if kind == POINTER and isinstance(value, (Tensor, Pointer)):
+        pointer = value if isinstance(value, Pointer) else get_iter(value)
+        return HostArgument(parameter.name, POINTER, pointer.spec), pointer, None
     if kind == NUMBER and isinstance(value, (Numeric, int, float)):
         numeric = parameter.numeric or numeric_class(type(value))
         parameter.check_number(numeric, value)
@@ -191,7 +206,7 @@ def _argument(parameter: Parameter, value: Any) -> Slot:
     if kind == STREAM:
         return HostArgument(parameter.name, STREAM, value), value, None
     if kind == CONSTEXPR:
-        if isinstance(value, Tensor) or is_runtime(value):
+        if isinstance(value, (Pointer, Tensor)) or is_runtime(value):
             raise TraceError(
                 f"'{parameter.name}' is a Constexpr, and gets a value only known on the device",
                 hint="leave out its annotation" if isinstance(value, (LayoutValue, tuple, list)) else

@@ -14,13 +14,13 @@ from flylab.errors import ArgumentError, TraceError
 from flylab.expr.numeric import Numeric, numeric_class
 from flylab.expr.promotion import integer_range, promote
 from flylab.expr.struct import Laid
-from flylab.expr.tensor import Tensor
+from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.typing import Constexpr, Stream
 from flylab.layout import ComposedLayout, Layout
 from flylab.places import SourceLine, user_frame
 
 TENSOR, NUMBER, CONSTEXPR, STREAM, INFERRED = "tensor", "number", "constexpr", "stream", "inferred"
-STRUCT = "struct"
+STRUCT, POINTER = "struct", "pointer"
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Parameter:
     def __str__(self) -> str:
         shown = {
             TENSOR: "fx.Tensor",
+            POINTER: "fx.Pointer",
             STREAM: "fx.Stream",
             CONSTEXPR: f"fx.{Constexpr(self.constexpr_type)}",
             INFERRED: "(no annotation)",
@@ -116,6 +117,8 @@ class Signature:
         if isinstance(annotation, type):
             if issubclass(annotation, Tensor):
                 return Parameter(parameter.name, TENSOR)
+            if issubclass(annotation, Pointer):
+                return Parameter(parameter.name, POINTER)
             if issubclass(annotation, Stream):
                 return Parameter(parameter.name, STREAM)
             if issubclass(annotation, Numeric) and hasattr(annotation, "dtype"):
@@ -127,7 +130,7 @@ class Signature:
         raise TraceError(
             f"parameter '{parameter.name}' of '{self.function.__name__}' is annotated {annotation!r}",
             where=self.where(),
-            hint="use fx.Tensor, fx.Int32 (or another number), a struct, fx.Constexpr[int] or fx.Stream",
+            hint="use fx.Tensor, fx.Int32 (or another number), a struct, fx.Pointer, fx.Constexpr[int] or fx.Stream",
         )
 
     def _evaluate(self, text: str, name: str) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from flylab.compiler.kernel import Kernel, KernelCall, TracedFunction
 from flylab.compiler.passing import HostArgument, Names, Passed, host_value, passed
 from flylab.compiler.running import current
-from flylab.compiler.signature import NUMBER, TENSOR
+from flylab.compiler.signature import NUMBER, POINTER, TENSOR
 from flylab.dialect.types import to_mlir
 from flylab.dtypes import DTYPES, DType
 from flylab.errors import Check, FlylabError, TraceError
@@ -23,7 +23,7 @@ from flylab.expr.numeric import Integer, Numeric
 from flylab.expr.promotion import plain
 from flylab.expr.shared import launched_bytes
 from flylab.expr.state import FunctionState, KernelState, tracing
-from flylab.expr.tensor import Tensor
+from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.thread_slices import check_slices
 from flylab.expr.whole_waves import check_launch
 from flylab.passes.recording import lines_of
@@ -105,7 +105,7 @@ class Trace:
 
         where = function.signature.where()
         loc = ir.Location.file(where.file, where.line, 1)
-        types = [to_mlir(a.spec) if a.kind == TENSOR else mlir_type(a.spec.dtype) for a in runtime]
+        types = [mlir_type(a.spec.dtype) if a.kind == NUMBER else to_mlir(a.spec) for a in runtime]
         attributes = {
             "sym_name": ir.StringAttr.get(symbol),
             "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
@@ -184,7 +184,7 @@ class Trace:
             extra["known_grid_size"] = ir.DenseI32ArrayAttr.get([x, y, z])
         self.result.kernels[symbol] = kernel
         self.result.blocks[symbol] = known
-        self.result.operand_types[symbol] = [None if a.kind == TENSOR else a.spec.dtype for a in runtime]
+        self.result.operand_types[symbol] = [a.spec.dtype if a.kind == NUMBER else None for a in runtime]
         with ir.InsertionPoint(self.kernel_block):
             block = self._function("gpu.func", kernel, symbol, runtime, extra)
         self.functions[symbol] = block.owner.operation
@@ -214,10 +214,10 @@ class Trace:
         if smem:
             operands.append(constant(smem, DTYPES["Int32"]))
         passed = [
-            value.value if isinstance(value, Tensor) else argument.spec(value).ir_value()
+            value.value if isinstance(value, (Pointer, Tensor)) else argument.spec(value).ir_value()
             for each in arguments
             for argument, value, _ in each.slots
-            if argument.kind in (TENSOR, NUMBER)
+            if argument.kind in (TENSOR, POINTER, NUMBER)
         ]
         segments = [0, *[1] * 6, 0, 0, 0, int(bool(smem)), len(passed), 0]
         op(

@@ -65,6 +65,17 @@ class MemRef:
 
     NAME = "memref"
 
+    @functools.cached_property
+    def _key(self) -> tuple[Any, ...]:
+        """What tells a type: runtime leaves are equal to no other's, so such a layout counts by its text."""
+        return self.dtype, self.space, str(self.layout) if self.is_runtime else self.layout, self.align
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, MemRef) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
     def __str__(self) -> str:
         return f"{dtype_text(self.dtype)}, {self.space}, {self.layout}{_align_text(self.align)}"
 
@@ -146,14 +157,12 @@ _python_of: dict[Any, Any] = {}
 
 def to_mlir(spec: Ptr | MemRef | Algebra) -> Any:
     """The MLIR type of a Fly type (in the process-wide context)."""
-    # Runtime leaves are equal to no other's: such a type is known by its text.
-    key = (spec.NAME, str(spec)) if isinstance(spec, MemRef) and spec.is_runtime else spec
-    found = _mlir_of.get(key)
+    found = _mlir_of.get(spec)
     if found is None:
         from mlir import ir
 
         found = ir.Type.parse(f'!fly.{spec.NAME}<"{spec}">')
-        _mlir_of[key] = found
+        _mlir_of[spec] = found
         _python_of[found] = spec
     return found
 

@@ -1,4 +1,4 @@
-"""Names of the language that this version does not have yet: asking for one is an error that says so."""
+"""Names that the language does not have: asking for one is an error that says why, or which names are close."""
 
 from __future__ import annotations
 
@@ -6,36 +6,28 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from flylab.errors import NotSupportedError, TraceError
+from flylab.errors import TraceError
 from flylab.expr.unoffered import unoffered
-
-PLANNED = frozenset(
-    """
-    BaseBackend CompiledFunction GPUTarget JitArgumentRegistry compile_backend_name from_c_void_p
-    from_dlpack from_torch_tensor get_backend register_backend is_specializable_struct_type
-    """.split()
-)
 
 
 class UnknownName(TraceError, AttributeError):
     """A name that a module of the language does not have."""
 
 
-_CUDA = dict.fromkeys(("syncthreads", "sync_threads", "__syncthreads"), "the barrier of a block is fx.gpu.barrier()")
-"""Names of CUDA, and what says the same here."""
+_FLYC = ("compile", "from_c_void_p", "from_dlpack", "from_torch_tensor", "jit", "kernel", "JitArgumentRegistry")
+_ELSEWHERE = {
+    **dict.fromkeys(("syncthreads", "sync_threads", "__syncthreads"), "the barrier of a block is fx.gpu.barrier()"),
+    **{name: f"it is flyc.{name}: import flylab.compiler as flyc" for name in _FLYC},
+}
+"""Names of CUDA, and of `flyc`, and what says the same here."""
 
 
 def missing(module: str, name: str, known: dict[str, Any]) -> Exception:
-    """The error for an unknown attribute: planned, misspelt, or nothing of the language."""
-    if name in _CUDA:
-        return unknown(module, name, known, _CUDA[name])
+    """The error for an unknown attribute: published and not offered, misspelt, or nothing of the language."""
+    if name in _ELSEWHERE:
+        return unknown(module, name, known, _ELSEWHERE[name])
     if name.startswith("__"):
         return AttributeError(name)
-    if name in PLANNED:
-        return NotSupportedError(
-            f"{module}.{name} is part of the language, but this version of flylab does not have it yet",
-            hint="README, \"What this version has\", lists what is there",
-        )
     return unoffered(module, name) or unknown(module, name, known)
 
 

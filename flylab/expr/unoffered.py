@@ -29,6 +29,8 @@ UNOFFERED = {
     "print_typst": ("draws for a program that flylab does not use", "flylab.viz draws layouts, atoms and copies"),
     "ExternFunction": ("calls bitcode of ROCm's device libraries, which flylab does not link", "fx.math has functions"),
     "ffi": ("calls bitcode of ROCm's device libraries, which flylab does not link", "fx.math has functions"),
+    "BaseBackend": ("is the class of compilers for other hardware, and flylab has one compiler", "flyc.get_backend()"),
+    "register_backend": ("adds a compiler for other hardware, and flylab has one compiler", "flyc.get_backend()"),
     "experimental": ("holds what the wheel tries out", "leave it out"),
 }
 

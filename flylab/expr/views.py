@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from math import gcd
 from typing import Any
 
 from flylab import layout as rules
@@ -21,7 +22,7 @@ from flylab.expr.swizzled_pointer import SwizzledPointer
 from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import ComposedLayout, Layout, Swizzle, size, text
 from flylab.layout.layout import has_basis
-from flylab.layout.runtime_int import MOST, RuntimeInt
+from flylab.layout.runtime_int import MOST, RuntimeInt, divisor_of
 
 
 def _on_views(name: str) -> Any:
@@ -96,8 +97,17 @@ def slice_view(source: Any, coord: Any) -> Any:
         if not reach.fits:
             # An offset of 64 bits says that it may leave those 32 of the descriptor.
             call = Arguments((map_numbers(CLASSES["Int64"], coord),))
-    part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest)])
+    part = fly("slice", [source.value, *call.operands()], [source.spec.with_layout(rest, _aligned(source.spec, moved))])
     return _noted(Tensor(part, reach, source.room and source.room.after(moved)), source, coord)
+
+
+def _aligned(spec: MemRef, moved: Any) -> int:
+    """The known alignment of a tensor in global memory moved by so many elements; 0 where it is that of an element."""
+    if not spec.align or spec.space != "global":
+        return 0
+    own = max(spec.dtype.bits // 8, 1)
+    known = gcd(spec.align, own * divisor_of(moved))
+    return known if known > own else 0
 
 
 def _noted(part: Tensor, source: Tensor, coord: Any) -> Tensor:

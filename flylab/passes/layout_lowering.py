@@ -131,10 +131,10 @@ def _add_offset(builder: Builder, pointer: Any, value: Any, offset: Any) -> Any:
 
 
 def _moved_align(spec: Ptr, offset: Any) -> int:
-    """The known alignment of a pointer into LDS moved by so many elements: one wide access of LDS needs it."""
+    """The known alignment of a pointer into memory moved by so many elements: one wide access of LDS needs it."""
     own = max(spec.dtype.bits // 8, 1)
     known = gcd(spec.known_align, own * (offset if isinstance(offset, int) else offset.divisor))
-    return known if spec.space == "shared" and known > own else 0
+    return known if spec.space in ("shared", "global") and known > own else 0
 
 
 def _facts(spec: Any) -> Any:

@@ -1,7 +1,8 @@
-"""fly-rewrite-func-signature: tensors at function boundaries become plain pointers.
+"""fly-rewrite-func-signature: tensors and pointers at function boundaries become plain pointers of LLVM.
 
 A parameter `!fly.memref<"f32, global, L">` becomes `!llvm.ptr<1>`, seen through L again at the top of the body; a
-`gpu.launch_func` passes the pointers. The layout, which is static, stays in the types.
+`gpu.launch_func` passes the pointers. The layout, which is static, stays in the types. So does the type of a pointer,
+`!fly.ptr<"f32, global">`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.dialect.types import POINTERS, MemRef, of_mlir
+from flylab.dialect.types import POINTERS, MemRef, Ptr, of_mlir
 from flylab.passes.rewriter import Builder, Pass, functions, operations, parse_type
 
 POINTER = POINTERS["global"]
@@ -37,12 +38,12 @@ def _rewrite(function: Any) -> None:
     builder = Builder(block.operations[0].operation)
     for argument in block.arguments:
         spec = of_mlir(argument.type)
-        if not isinstance(spec, MemRef):
+        if not isinstance(spec, (MemRef, Ptr)):
             continue
         argument.set_type(parse_type(POINTER))
-        iterator = builder.fly("from_llvm_ptr", [argument], [spec.pointer])
-        view = builder.fly("make_view", [iterator], [spec])
-        argument.replace_all_uses_except(view, [iterator.owner.operation])
+        iterator = builder.fly("from_llvm_ptr", [argument], [spec if isinstance(spec, Ptr) else spec.pointer])
+        same = iterator if isinstance(spec, Ptr) else builder.fly("make_view", [iterator], [spec])
+        argument.replace_all_uses_except(same, [iterator.owner.operation])
     types = ir.FunctionType.get([a.type for a in block.arguments], [])
     function.attributes["function_type"] = ir.TypeAttr.get(types)
 
@@ -51,6 +52,6 @@ def _pass_pointers(launch: Any) -> None:
     builder = Builder(launch)
     for index, operand in enumerate(launch.operands):
         spec = of_mlir(operand.type)
-        if isinstance(spec, MemRef):
-            iterator = builder.fly("get_iter", [operand], [spec.pointer])
+        if isinstance(spec, (MemRef, Ptr)):
+            iterator = operand if isinstance(spec, Ptr) else builder.fly("get_iter", [operand], [spec.pointer])
             launch.operands[index] = builder.fly("to_llvm_ptr", [iterator], [parse_type(POINTER)])

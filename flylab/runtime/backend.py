@@ -10,7 +10,7 @@ from flylab.emulator.arrays import Buffer
 from flylab.passes.host import Launch
 from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
-from flylab.runtime.device import Device
+from flylab.runtime.device import HIP, Device
 from flylab.runtime.emulated import SoftwareDevice
 
 
@@ -38,4 +38,8 @@ class Backend(Protocol):
 
 def backend_of(device: Device) -> Backend:
     """What launches on a device."""
-    return SoftwareDevice()
+    if device.kind != HIP:
+        return SoftwareDevice()
+    from flylab.runtime.hip.backend import Gpu
+
+    return Gpu(device.ordinal)

@@ -59,6 +59,7 @@ class Compiled:
     kept: str = "not kept on disk"
     """Whether it is on disk, for other processes, or comes from there; and why not."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
+    _call: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
     def isa(self) -> Isa:
@@ -147,9 +148,11 @@ class Compiled:
         return place
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        from flylab.runtime.launch import run
+        if self._call is None:
+            from flylab.runtime.fast.calling import of_compiled
 
-        return run(self, args, named)
+            self._call = of_compiled(self)
+        return self._call(*args, **named)
 
     def __repr__(self) -> str:
         kernels = ", ".join(self.functions)

@@ -18,7 +18,7 @@ from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import EMULATED, current
 from flylab.runtime.emulated import Reached, SoftwareDevice, buffers_of, own_buffers
 from flylab.runtime.finding import find
-from flylab.runtime.launch import bound_to, launches, placed
+from flylab.runtime.launch import bound_to, launches, operands, placed
 from flylab.runtime.packing import packed
 from flylab.runtime.printing import PrintBuffer
 from flylab.runtime.watching import asked
@@ -51,7 +51,7 @@ def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: in
     bound = bound_to(launcher, args, named)
     compiled, copies, seen = find(launcher, bound, device), Copies(buffers_of(bound)), list[str]()
     held = Reached(copies.buffers)
-    for number, launch in enumerate(launches(compiled, bound, held.pointers)):
+    for number, launch in enumerate(launches(compiled, operands(bound, held.pointers))):
         if kernel in (number, launch.kernel, compiled.functions[launch.kernel].name):
             check = asked().check if check == AUTO else check
             return _begin(compiled, launch, copies, (at_block, check, room))

@@ -1,19 +1,22 @@
 """Which device a launch runs on.
 
-First that is given: `with flylab.use(...)`, `flylab.use(...)`, `FLYLAB_DEVICE`, `ARCH`, else the software device as a
-gfx942.
+First that is given: `with flylab.use(...)`, `flylab.use(...)`, `FLYLAB_DEVICE`, `ARCH`, the attached AMD GPU, else the
+software device as a gfx942.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flylab import settings
-from flylab.errors import FlylabError, NotSupportedError
+from flylab.errors import FlylabError
 from flylab.runtime.choices import Choices
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target, check_lds, target
+
+if TYPE_CHECKING:
+    from flylab.runtime.hip.devices import Attached
 
 EMULATED, HIP = "emulated", "hip"
 
@@ -27,33 +30,43 @@ class Device:
     ordinal: int = 0
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.target}"
+        return f"hip:{self.ordinal} ({self.target})" if self.kind == HIP else f"{self.kind}:{self.target}"
 
 
 _choices: Choices[Device] = Choices("flylab_device")
 
 
+def chosen() -> Device | None:
+    """The device that `flylab.use` chose, or None."""
+    return _choices.current()
+
+
 def parse(spec: str) -> Device:
-    """A device from its text: `gfx950`, `emulated`, `emulated:gfx950`.
+    """A device from its text: `gfx950`, `emulated`, `emulated:gfx950`, `hip`, `hip:1`.
 
     >>> print(parse("gfx950"), parse("emulated"))
     emulated:gfx950 emulated:gfx942
 
-    Raises `FlylabError` for a text that names none, and `NotSupportedError` for `hip`, which this version lacks.
+    `hip` is the first attached GPU that flylab compiles for. Raises `FlylabError` for a text that names no device,
+    `DeviceError` for a GPU that is not there, `ToolchainError` where HIP's bindings are missing.
     """
     kind, _, detail = spec.partition(":")
     if kind in TARGETS and not detail:
         return Device(EMULATED, target(kind))
     if kind == EMULATED:
         return Device(EMULATED, target(detail or DEFAULT_ARCH))
-    if kind == HIP:
-        raise NotSupportedError(
-            f"device {spec!r}: this version of flylab does not launch on an attached GPU yet",
-            hint="use emulated or emulated:gfx950",
-        )
+    if kind == HIP and (detail.isdecimal() or spec == HIP):
+        from flylab.runtime.hip import devices
+
+        return _of(devices.find(int(detail) if detail else None))
     raise FlylabError(
-        f"no device is called {spec!r}", hint="use emulated, emulated:gfx950, or a chip: " + ", ".join(TARGETS)
+        f"no device is called {spec!r}",
+        hint="use hip, hip:1, emulated, emulated:gfx950, or a chip: " + ", ".join(TARGETS),
     )
+
+
+def _of(gpu: Attached) -> Device:
+    return Device(HIP, target(gpu.arch), gpu.ordinal)
 
 
 def current() -> Device:
@@ -71,7 +84,10 @@ def current() -> Device:
             except FlylabError as error:
                 error.message = f"{row.source}={row.text()!r} in the environment: {error.message}"
                 raise
-    return Device(EMULATED, target(DEFAULT_ARCH))
+    from flylab.runtime.hip import devices
+
+    gpu = devices.look()
+    return _of(gpu) if gpu else Device(EMULATED, target(DEFAULT_ARCH))
 
 
 class use:

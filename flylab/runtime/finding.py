@@ -17,6 +17,7 @@ from flylab.runtime.arguments import Bound
 from flylab.runtime.cache.keeping import Input, found_or_made
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
+from flylab.runtime.native_output import shown_in_cells
 
 
 def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
@@ -29,6 +30,7 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     for compiled, dependencies in known:
         if dependencies.fit(constants):
             return compiled
+    shown_in_cells()
     try:
         made = found_or_made(Input(launcher, hosts, device.target, level),
                              lambda: build(launcher, hosts, device.target, level))

@@ -12,18 +12,11 @@ from flylab.compiler.signature import STREAM
 from flylab.errors import FlylabError, TraceError
 from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.runtime.arguments import Bound, bind
-from flylab.runtime.backend import backend_of
+from flylab.runtime.backend import Backend, Held, backend_of
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import Device, current
 from flylab.runtime.finding import find
 from flylab.runtime.run import Run, seen
-
-
-def call(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
-    """Launch: what calling an @flyc.jit function does."""
-    device = current()
-    bound = bound_to(launcher, args, named)
-    return _execute(device, find(launcher, bound, device), bound)
 
 
 def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any]) -> Compiled:
@@ -31,21 +24,20 @@ def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any
     return find(launcher, bound_to(launcher, args, named), current())
 
 
-def run(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> Run:
-    """Run a compilation on arguments of the kinds that it was compiled for.
+def fitting(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Device, list[Bound]]:
+    """Where a compilation runs now, and the arguments of a call of it.
 
-    Raises `TraceError` where one is of another kind (another shape, format or constant).
+    Raises `TraceError` where one is of another kind than it was compiled for (another shape, format or constant).
     """
-    launcher = compiled.launcher
-    bound = bound_to(launcher, args, named)
+    bound = bound_to(compiled.launcher, args, named)
     for mine, given in zip(compiled.arguments, bound, strict=True):
-        if mine.kind != given.host.kind or meaning(mine.spec) != meaning(given.host.spec):
+        if mine.kind != given.host.kind or mine.kind != STREAM and meaning(mine.spec) != meaning(given.host.spec):
             raise TraceError(
                 f"'{mine.name}' was compiled for {mine.spec}, and gets {given.host.spec}",
                 hint="call the launcher itself, which compiles what its arguments need",
             )
     now = current()
-    return _execute(Device(now.kind, compiled.target, now.ordinal), compiled, bound)
+    return Device(now.kind, compiled.target, now.ordinal), bound
 
 
 def bound_to(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:
@@ -54,26 +46,33 @@ def bound_to(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> lis
     return [bind(p, values[p.name]) for p in launcher.signature.parameters]
 
 
-def _execute(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
+def run_bound(device: Device, compiled: Compiled, bound: list[Bound]) -> Run:
+    """Run what a launcher launches, on arguments that are bound."""
     backend = backend_of(device)
     stream = next((b.value for b in bound if b.host.kind == STREAM), None)
     with backend.hold(bound) as held:
-        reports = []
-        for launch in launches(compiled, bound, held.pointers):
-            with placed(compiled, launch):
-                reports.append(backend.launch(compiled, launch, held, stream))
+        return execute(device, backend, compiled, operands(bound, held.pointers), held, stream)
+
+
+def operands(bound: list[Bound], pointers: Sequence[int]) -> list[Any]:
+    """The values of a launcher's runtime arguments. `pointers` are what its kernels get for the tensors, in order."""
+    tensors = iter(pointers)
+    return [value for b in bound for value in b.operands(tensors)]
+
+
+def execute(device: Device, backend: Backend, compiled: Compiled, values: list[Any], held: Held, stream: Any) -> Run:
+    """Run what a launcher launches for the values of its runtime arguments."""
+    reports = []
+    for launch in launches(compiled, values):
+        with placed(compiled, launch):
+            reports.append(backend.launch(compiled, launch, held, stream))
     return seen(Run(device, compiled, tuple(reports)))
 
 
-def launches(compiled: Compiled, bound: list[Bound], pointers: Sequence[int]) -> Iterator[Launch]:
-    """What a launcher launches, in order; what it checks and prints between is done on the way.
-
-    `pointers` are what its kernels get for the tensors, in order.
-    """
-    tensors = iter(pointers)
-    values = [value for b in bound for value in (b.operands() if b.memory is None else [next(tensors)])]
-    values.append(0)  # in place of the buffer for what a kernel prints: each launch has its own
-    for step in compiled.host.steps(values):
+def launches(compiled: Compiled, values: list[Any]) -> Iterator[Launch]:
+    """What a launcher launches, in order; what it checks and prints between is done on the way."""
+    # The last is in place of the buffer for what a kernel prints: each launch has its own.
+    for step in compiled.host.steps([*values, 0]):
         if isinstance(step, HostCheck):
             if not step.holds:
                 raise compiled.checks[""][step.number].failed()

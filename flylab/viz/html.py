@@ -41,13 +41,13 @@ def page(title: str, summary: str, body: str) -> str:
     ])
 
 
-def figure(picture: Picture, uid: str, text: str) -> str:
+def figure(picture: Picture, text: str) -> str:
     """A static picture in the page's theme, what belongs together lit under the pointer, and its text below.
 
-    >>> figure(Picture(10, 10, "a", "b", ()), "c0ffee00", "words").count("<svg")
+    >>> figure(Picture(10, 10, "a", "b", ()), "words").count("<svg")
     1
     """
-    drawing = svg.render(picture, uid, svg.themed, keyed=True)
+    drawing = svg.render(picture, svg.themed, keyed=True)
     return (f'<div class="figure" tabindex="0" role="region" aria-label="Picture">\n{drawing}</div>\n'
             f'<details><summary>As text</summary><pre tabindex="0" role="region" aria-label="Text">{escape(text)}</pre>'
             "</details>")

@@ -195,7 +195,7 @@ class Scene:
 
     @cached_property
     def digest(self) -> str:
-        """Eight hex digits of the content's hash: ids built from it are unique on a page and stable between runs."""
+        """Eight hex digits of the content's hash: what is named by it is stable between runs."""
         text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 

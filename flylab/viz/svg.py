@@ -91,19 +91,19 @@ def _text(text: Text, paint: Paint) -> str:
     return head + "".join(spans) + "</text>"
 
 
-def render(picture: Picture, uid: str, paint: Paint = fixed, keyed: bool = False) -> str:
-    """The picture as one SVG element with title and description; `uid` makes its ids unique on a page.
+def render(picture: Picture, paint: Paint = fixed, keyed: bool = False) -> str:
+    """The picture as one SVG element with title and description. It has no ids: a page may hold it any number of times.
 
     `paint` gives the value of a colour role; `keyed` keeps an element for each keyed rectangle, for linking.
     """
     writers: dict[object, Callable[..., str]] = {"rect": _rects, "line": _lines, "text": _texts}
     body = [writers[style[0]](list(run), paint, keyed) for style, run in groupby(picture.items, key=_style)]
     size = f'width="{picture.width}" height="{picture.height}" viewBox="0 0 {picture.width} {picture.height}"'
-    names = f'aria-labelledby="t{uid} d{uid}"'
+    names = f'aria-label="{escape(f"{picture.title}: {picture.desc}")}"'
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" {names} xml:space="preserve">',
-        f'<title id="t{uid}">{words(picture.title)}</title>',
-        f'<desc id="d{uid}">{words(picture.desc)}</desc>',
+        f"<title>{words(picture.title)}</title>",
+        f"<desc>{words(picture.desc)}</desc>",
         f'<rect width="{picture.width}" height="{picture.height}" fill="{paint("paper")}"/>',
         *body,
         "</svg>\n",

@@ -63,8 +63,8 @@ class View:
         return self._painter.picture(self.scene)
 
     def to_svg(self) -> str:
-        """One SVG element on a light ground of its own; ids are derived from the content."""
-        return svg.render(self.picture, self.scene.digest)
+        """One SVG element on a light ground of its own, without ids."""
+        return svg.render(self.picture)
 
     def to_png(self, scale: float = 2) -> bytes:
         """The static picture as PNG bytes, `scale` pixels for each of the picture's.
@@ -82,10 +82,8 @@ class View:
 
     def to_html(self) -> str:
         """A page of its own, with light and dark themes, that needs no network."""
-        if self._painter.body:
-            body = self._painter.body(self.scene)
-        else:
-            body = html.figure(self.picture, self.scene.digest, self.to_text())
+        own = self._painter.body
+        body = own(self.scene) if own else html.figure(self.picture, self.to_text())
         return html.page(self.scene.title, self.scene.summary, body)
 
     def to_text(self) -> str:

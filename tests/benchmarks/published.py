@@ -80,7 +80,7 @@ class Row:
     @cached_property
     def launches(self) -> tuple[Launch, ...]:
         """What the launcher launches at the published size: kernels, grids, blocks."""
-        return tuple(launching.launches(self.compiled, self._bound, self._held.pointers))
+        return tuple(launching.launches(self.compiled, launching.operands(self._bound, self._held.pointers)))
 
     @property
     def grid(self) -> int:

@@ -146,7 +146,7 @@ BODIES: dict[str, tuple[str, int, str, str]] = {
         "fx.rocdl has no name 'BuferCopy'",
         "fx.rocdl.BufferCopy",
     ),
-    "planned name": ("fx.from_dlpack()", 3, "fx.from_dlpack is part of the language", "What this"),
+    "name of flyc": ("fx.from_dlpack()", 3, "fx has no name 'from_dlpack'", "it is flyc.from_dlpack"),
     "tensor as a condition": ("if A:\n    pass", 3, "as a condition", "is None"),
     "for over a tensor": ("for x in A:\n    pass", 3, "a `for` over", "range_constexpr"),
     "pointer moved by a float": ("fx.get_iter(A) + 2.5", 3, "moved by 2.5", "integer"),

@@ -71,7 +71,7 @@ def test_the_rows_have_no_cycle() -> None:
     ("compiler.jit", "import flylab.runtime.launch", "compiler imports flylab.runtime.launch at module level"),
     ("runtime.launch", "import llvmlite.binding as llvm", "runtime imports llvmlite"),
     ("runtime.launch", "def f():\n    from rocm.bindings import hip", "runtime imports rocm"),
-    ("runtime.arguments", "import torch", "torch must be imported inside a function"),
+    ("runtime.tensors", "import torch", "torch must be imported inside a function"),
     ("viz.svg", "try:\n    import torch\nexcept ImportError:\n    pass", "viz imports torch"),
     ("viz.view", "class A:\n    from mlir import ir", "viz imports mlir"),
 ])
@@ -85,7 +85,7 @@ def test_a_wrong_import_is_found(module: str, text: str, broken: str) -> None:
     ("layout.layout", "def _repr_mimebundle_(self):\n    from flylab.viz import layout"),
     ("emulator.wave", "from flylab.codegen.isa import Isa\nimport llvmlite.binding"),
     ("compiler.jit", "def __call__(self):\n    from flylab.runtime import launch"),
-    ("runtime.arguments", "def f():\n    import torch"),
+    ("runtime.tensors", "def f():\n    import torch"),
     ("viz.view", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from flylab.expr import Vec"),
 ])
 def test_a_right_import_is_let_through(module: str, text: str) -> None:

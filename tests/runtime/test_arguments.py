@@ -38,21 +38,6 @@ def double(T: fx.Tensor):
 double = cell(DOUBLE)["double"]
 
 
-class WithPointer:
-    """A tensor of another device, as torch shows it."""
-
-    class device:  # noqa: N801
-        type = "cuda"
-
-        def __str__(self) -> str:
-            return "cuda:0"
-
-    device = device()  # type: ignore[assignment]
-
-    def data_ptr(self) -> int:
-        return 0
-
-
 class ThroughDlpack:
     """An array that offers nothing but DLPack."""
 
@@ -66,12 +51,16 @@ class ThroughDlpack:
         return self.array.__dlpack_device__()
 
 
-class OnAnotherDevice(ThroughDlpack):
-    def __dlpack_device__(self) -> Any:
-        return (10, 0)  # kDLROCM
+class OnAnotherDevice:
+    """Memory of a GPU, as cupy and numba show it."""
 
+    def __init__(self, array: Any):
+        self.__cuda_array_interface__ = {**array.__array_interface__, "version": 3}
+
+
+class Refusing(ThroughDlpack):
     def __dlpack__(self, **options: Any) -> Any:
-        raise BufferError("not on the CPU")
+        raise BufferError("not now")
 
 
 def base(dtype: Any = np.float32) -> Any:
@@ -219,8 +208,9 @@ BAD: dict[str, tuple[tuple[Any, ...], dict[str, Any], str, str]] = {
     "misaligned": ((np.zeros(65, np.uint8)[1:].view(np.float32),), {}, "'A' starts at the address 0x", "A.copy()"),
     "masked": ((np.ma.zeros(8, np.float32),), {}, "'A' has a mask", "filled"),
     "numpy number": ((np.float32(1),), {}, "'A' is an fx.Tensor, and gets a float32", "numpy.array(A)"),
-    "GPU tensor": ((WithPointer(),), {}, "'A' is on cuda:0, and the software device reads the CPU's memory", ".cpu()"),
-    "GPU array": ((OnAnotherDevice(F32),), {}, "'A' cannot be read through DLPack", "CPU"),
+    "GPU array": ((OnAnotherDevice(F32),), {}, "'A' is on rocm, and the software device reads the CPU's memory",
+                  ".cpu()"),
+    "through no DLPack": ((Refusing(F32),), {}, "'A' cannot be read through DLPack: not now", "on the CPU"),
 }
 
 
@@ -236,7 +226,7 @@ def test_refused(name: str) -> None:
 def test_refused_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     for tensor, message, hint in (
-        (torch.zeros(8, device="meta"), "is on meta", ".cpu()"),
+        (torch.zeros(8, device="meta"), "is on meta, which has no memory", ".cpu()"),
         (torch.zeros(8).to_sparse(), "torch.sparse_coo tensor", "to_dense"),
         (torch.zeros(8, dtype=torch.bool), "holds bool", "torch.uint8"),
         (torch.zeros(8, dtype=torch.complex64), "no number format", "convert"),

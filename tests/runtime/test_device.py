@@ -16,7 +16,7 @@ import pytest
 import flylab
 import flylab.compiler as flyc
 from flylab import settings
-from flylab.errors import FlylabError, NotSupportedError
+from flylab.errors import FlylabError
 from flylab.runtime.device import (
     SMEM_CAPACITY_MAP,
     check_smem_capacity,
@@ -150,8 +150,8 @@ def test_use_is_left_by_an_error() -> None:
         ("", FlylabError, "emulated"),
         ("emulated:gfx1100", FlylabError, "gfx942"),
         ("gfx942:1", FlylabError, "emulated"),
-        ("hip", NotSupportedError, "emulated"),
-        ("hip:1", NotSupportedError, "emulated"),
+        ("hip:one", FlylabError, "hip:1"),
+        ("hip:", FlylabError, "hip:1"),
     ],
 )
 def test_unknown_devices(spec: str, kind: type[FlylabError], words: str) -> None:

@@ -12,15 +12,19 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from flylab.errors import DeviceError
-from flylab.runtime.hip import library
+from flylab.runtime.hip import devices, library
 
 # HIP's marks in the list that says where the packed arguments are, and how many bytes.
 BUFFER_POINTER, BUFFER_SIZE, END = 1, 2, 3
 MOST_STREAMS = 256
 MOST_REMEMBERED = 64
+# The errors that HIP reports later, of a kernel that ran.
+WHILE_RUNNING = ("hipErrorIllegalAddress", "hipErrorLaunchFailure", "hipErrorLaunchTimeOut", "hipErrorAssert")
 
 _streams: dict[int, Any] = {}
 
@@ -83,7 +87,8 @@ class Function:
 
     def _failed(self, status: Any, grid: tuple[int, ...], block: tuple[int, ...], smem: int) -> DeviceError:
         lds = f", {smem} bytes of dynamic LDS" * bool(smem)
-        return library.failed(status, f"launch of '{self.name}' on hip:{self.ordinal}, grid {grid}, block {block}{lds}")
+        doing = f"launch of '{self.name}' on hip:{self.ordinal}, grid {grid}, block {block}{lds}"
+        return failed_on(self.ordinal, status, doing)
 
 
 _sent: dict[int, deque[tuple[Any, ...]]] = {}
@@ -92,6 +97,44 @@ _sent: dict[int, deque[tuple[Any, ...]]] = {}
 def sent_to(ordinal: int) -> deque[tuple[Any, ...]]:
     """The launches on a device since it was last found to be well: each a kernel's name, its grid and its block."""
     return _sent.setdefault(ordinal, deque(maxlen=MOST_REMEMBERED))
+
+
+def failed_on(ordinal: int, status: Any, doing: str) -> DeviceError:
+    """The error for a status of HIP; where a kernel went wrong while it ran, with the launches that it may be of."""
+    error = library.failed(status, doing)
+    if status.name in WHILE_RUNNING and (sent := sent_to(ordinal)):
+        lines = [f"\n    {f'{count} x ' * (count > 1)}'{name}', grid {tuple(extents[:3])}, block {tuple(extents[3:])}"
+                 for (name, *extents), count in _counted(sent)]
+        most = f"the last {len(sent)} launches" if len(sent) == MOST_REMEMBERED else "launched"
+        error.message += f"; {most} since the device was last known to be well:{''.join(lines)}"
+    return error
+
+
+def _counted(launches: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], int]]:
+    """Each launch with how often it is there in a row."""
+    return [(launch, len(list(same))) for launch, same in groupby(launches)]
+
+
+def synchronize(ordinal: int | None = None) -> None:
+    """Wait until a device has done all that it was given; without a number, each device that was given something.
+
+    Raises `DeviceError` where a kernel went wrong, with the launches that it may be of.
+    """
+    for each in sorted(_sent) if ordinal is None else [ordinal]:
+        with devices.on(each):
+            _wait(each, "hipDeviceSynchronize")
+        sent_to(each).clear()
+
+
+def synchronize_stream(ordinal: int, handle: int) -> None:
+    """Wait until a stream of a device, which is the current one, has done all that it was given. Otherwise the same."""
+    _wait(ordinal, "hipStreamSynchronize", stream_pointer(handle))
+
+
+def _wait(ordinal: int, function: str, *args: Any) -> None:
+    (status,) = getattr(library.hip(), function)(*args)
+    if status:
+        raise failed_on(ordinal, status, f"waiting for hip:{ordinal}")
 
 
 def stream_pointer(handle: int) -> Any:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from flylab import settings
 from flylab.errors import DeviceError, ToolchainError
 from flylab.runtime.hip.sentences import sentence
 
@@ -68,7 +69,7 @@ def _of_bindings() -> Path | None:
 
 
 def _of_system() -> Path | None:
-    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *SYSTEM]
+    folders = [*settings.LIBRARY_PATH.text().split(":"), *SYSTEM]
     return next((found for folder in folders if folder and (found := _in(Path(folder)))), None)
 
 
@@ -130,6 +131,10 @@ def call(function: str, *args: Any, doing: str) -> tuple[Any, ...]:
 
 
 def failed(status: Any, doing: str) -> DeviceError:
-    """The error for a status of HIP that is not success."""
+    """The error for a status of HIP that is not success.
+
+    HIP remembers it for whoever asks for the last error, and would tell torch at its next launch: it is taken back.
+    """
+    hip().hipGetLastError()
     what, hint = sentence(status.name)
     return DeviceError(f"{doing}: {what} ({status.name})", hint=hint)

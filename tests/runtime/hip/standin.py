@@ -140,8 +140,8 @@ class StandIn:
 
     def buffers(self, device: int) -> list[Buffer]:
         """All memory of a device that is taken, as the software device sees it: each at its own address."""
-        if self.pageable:  # kernels reach all that the process has
-            return [Buffer("memory", 1 << 12, (1 << 47) - (1 << 13))]
+        if self.pageable:
+            return _all_memory()
         start, size, found = ctypes.c_void_p(), ctypes.c_size_t(), list[Buffer]()
         while self.library.standin_memory(device, len(found), ctypes.byref(start), ctypes.byref(size)):
             found.append(Buffer(f"allocation {len(found)}", start.value or 0, size.value))
@@ -163,9 +163,18 @@ class StandIn:
         return 0
 
 
+def _all_memory() -> list[Buffer]:
+    """All memory of this process that can be read and written."""
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        lines = [line.split() for line in maps]
+    spans = [[int(end, 16) for end in words[0].split("-")] for words in lines if words[1].startswith("rw")]
+    return [Buffer("memory of the host", start, end - start) for start, end in spans]
+
+
 def forget() -> None:
     """What flylab knows of the devices of before."""
     devices.attached.cache_clear()
+    devices.look.cache_clear()
     modules.forget()
     launching.forget()
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import struct
-import sys
 import time
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -22,14 +20,7 @@ from flylab.runtime.hip.launching import stream_pointer
 from tests.runtime.hip.standin import MI300X, MI350X, StandIn, on_the_device, standing_in
 from tests.samples import compile_body
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="AMD's bindings of HIP are for Linux")
 COUNT = 1024
-
-
-@pytest.fixture
-def hip() -> Iterator[StandIn]:
-    with standing_in(MI300X) as standin:
-        yield standin
 
 
 @cache

@@ -1,0 +1,118 @@
+"""The first call of a kind, and any that is out of the ordinary; what it finds out, later calls find as a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from flylab.compiler.dependencies import Dependencies
+from flylab.compiler.guards import guard_of, never
+from flylab.compiler.jit import Launcher
+from flylab.compiler.signature import CONSTEXPR
+from flylab.compiler.users import PLAIN
+from flylab.places import user_part
+from flylab.runtime import launch
+from flylab.runtime.arguments import Bound
+from flylab.runtime.compiled import Compiled
+from flylab.runtime.device import EMULATED, Device, current
+from flylab.runtime.fast import software
+from flylab.runtime.fast.binding import Missed
+from flylab.runtime.fast.plans import Plan, Plans
+from flylab.runtime.fast.surroundings import Surroundings
+from flylab.runtime.finding import find
+from flylab.runtime.run import Run
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def of_launcher(launcher: Launcher) -> Callable[..., Run]:
+    """What calling an @flyc.jit function does: compile what its arguments need, once, and launch."""
+    return _caller(Plans(launcher.signature), partial(_launch, launcher))
+
+
+def of_compiled(compiled: Compiled) -> Callable[..., Run]:
+    """What calling a compilation does: launch it on arguments of the kinds that it was compiled for."""
+    return _caller(Plans(compiled.launcher.signature), partial(_run, compiled))
+
+
+def _caller(plans: Plans, otherwise: Callable[[Plans, Any, Arguments], Run]) -> Callable[..., Run]:
+    """A call goes by its plan, or the other way where it has none. Of an exception that the user's code raised it shows
+    the user's frames, and not those of flylab between them."""
+    find = plans.find
+
+    def call(*args: Any, **named: Any) -> Any:
+        key = None
+        try:
+            if find is not None:
+                try:
+                    done = find(*args, **named)
+                except TypeError as error:
+                    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                        raise
+                    # Not even the first line of it ran: the arguments do not bind.
+                else:
+                    if type(done) is not Missed:
+                        return done
+                    key = done.key
+            return otherwise(plans, key, (args, named))
+        except Exception as error:
+            error.__traceback__ = user_part(error.__traceback__)
+            raise
+
+    return call
+
+
+def _launch(launcher: Launcher, plans: Plans, key: Any, arguments: Arguments) -> Run:
+    """Launch where there is no plan for the arguments; `key` may be None."""
+    before = None if key is None else Surroundings.now()
+    device = current()
+    bound = launch.bound_to(launcher, *arguments)
+    compiled = find(launcher, bound, device)
+    done = launch.run_bound(device, compiled, bound)
+    if before is not None and _can_be_known(compiled, bound) and not plans.is_hopeless(key, before):
+        standing, guard = before.test(), guard_of(_dependencies(launcher, compiled))
+        fits = never if guard is never else lambda: standing() and guard()
+        _learn(plans, key, before, fits, (device, compiled, bound))
+    return done
+
+
+def _dependencies(launcher: Launcher, compiled: Compiled) -> Dependencies:
+    """What a compilation that was just found read."""
+    known = (pair for pairs in launcher.specialisations.values() for pair in pairs)
+    found: Dependencies = next(read for made, read in known if made is compiled)
+    return found
+
+
+def _run(compiled: Compiled, plans: Plans, key: Any, arguments: Arguments) -> Run:
+    """Run a compilation where there is no plan for the arguments.
+
+    Raises `TraceError` where one is of another kind than it was compiled for.
+    """
+    before = None if key is None else Surroundings.now()
+    device, bound = launch.fitting(compiled, *arguments)
+    done = launch.run_bound(device, compiled, bound)
+    if before is not None and _can_be_known(compiled, bound):
+        _learn(plans, key, before, before.test(), (device, compiled, bound))
+    return done
+
+
+def _learn(plans: Plans, key: Any, where: Surroundings, fits: Callable[[], bool],
+           what: tuple[Device, Compiled, Sequence[Bound]]) -> None:
+    device, compiled, bound = what
+    made = software.plan(device, compiled, bound) if device.kind == EMULATED else None
+    if made is not None:
+        plans.add(key, Plan(where, fits, made))
+
+
+def _can_be_known(compiled: Compiled, bound: Sequence[Bound]) -> bool:
+    """Whether constants that count by identity in a key are the very ones that the compilation watches."""
+    return all(
+        given.host.spec is mine.spec or _is_fixed(given.host.spec)
+        for mine, given in zip(compiled.arguments, bound, strict=True)
+        if mine.kind == CONSTEXPR
+    )
+
+
+def _is_fixed(constant: Any) -> bool:
+    return type(constant) in PLAIN or (type(constant) is tuple and all(map(_is_fixed, constant)))

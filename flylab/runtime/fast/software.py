@@ -1,0 +1,67 @@
+"""A plan on the software device: the arguments are known to fit, and so only their memory is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, POINTER, TENSOR, Signature
+from flylab.emulator.arrays import Buffer
+from flylab.emulator.windows import with_windows
+from flylab.runtime.arguments import Bound
+from flylab.runtime.compiled import Compiled
+from flylab.runtime.device import Device
+from flylab.runtime.emulated import Reached, SoftwareDevice, buffer_of
+from flylab.runtime.fast.binding import MISSED
+from flylab.runtime.launch import execute
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tensor's memory without its address: where the binder passes that, and how far its bytes reach from there."""
+
+    at: int
+    low: int
+    like: Buffer
+
+    def buffer(self, values: Sequence[Any]) -> Buffer | None:
+        """The memory in a call; None where it is not inside of what its owner has."""
+        address, first, end = values[self.at : self.at + 3]
+        start, like = address + self.low, self.like
+        if not first <= start <= start + like.nbytes <= end:
+            return None
+        return Buffer(like.name, start, like.nbytes, like.writable, view=like.view, within=start - first)
+
+
+def slots(signature: Signature, bound: Sequence[Bound]) -> list[tuple[Bound, int]]:
+    """Each argument that is no constant, with the number of the first value that the binder passes for it."""
+    found, at = [], 0
+    for parameter, each in zip(signature.parameters, bound, strict=True):
+        if parameter.kind != CONSTEXPR:
+            found.append((each, at))
+            at += 3 if parameter.kind in (TENSOR, POINTER, INFERRED) else 1
+    return found
+
+
+def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable[..., Any]:
+    """What runs a compilation on the values that the binder passes."""
+    given = slots(compiled.launcher.signature, bound)
+    places = [Place(at, each.memory.start - each.memory.address, buffer_of(each.memory))
+              for each, at in given if each.memory is not None]
+    order = [at if each.memory is None else None for each, at in given if each.memory or each.host.kind == NUMBER]
+    backend = SoftwareDevice()
+
+    def run(*values: Any) -> Any:
+        buffers = []
+        for place in places:
+            buffer = place.buffer(values)
+            if buffer is None:
+                return MISSED
+            buffers.append(buffer)
+        held = Reached(with_windows(buffers))
+        pointers = iter(held.pointers)
+        operands = [next(pointers) if at is None else values[at] for at in order]
+        return execute(device, backend, compiled, operands, held, None)
+
+    return run
