@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from flylab.background import interruptible
@@ -17,7 +16,7 @@ from flylab.codegen.isa import Isa
 from flylab.codegen.lines import with_lines
 from flylab.codegen.signed_zeros import keep_zero_minus
 from flylab.errors import CompileError, ToolchainError
-from flylab.locks import fork_safe_lock
+from flylab.locks import cached_property, fork_safe_lock
 from flylab.passes.recording import lines_of
 from flylab.targets import Target
 

@@ -14,7 +14,6 @@ import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -27,6 +26,7 @@ from flylab.compiler.syntax.names import fill_locations, inside, mark_comprehens
 from flylab.compiler.users import is_library
 from flylab.errors import TraceError
 from flylab.expr.helpers import REWRITTEN, UNREAD
+from flylab.locks import cached_property
 from flylab.passes.recording import lines_of
 from flylab.places import SourceLine
 

@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "errors": frozenset({"places"}),
     "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),
-    "mfma": frozenset({"errors", "targets"}),
+    "mfma": frozenset({"errors", "targets", "locks"}),
     "lds_banks": frozenset({"errors", "targets"}),
     "settings": frozenset({"errors"}),
     "layout": frozenset({"errors", "places"}),

@@ -6,10 +6,10 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from flylab.codegen import amdgpu
 from flylab.codegen.hsaco import link
+from flylab.locks import cached_property
 from flylab.runtime.cache.entry import packed, unpacked
 from flylab.runtime.cache.store import Store
 

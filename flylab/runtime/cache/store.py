@@ -16,10 +16,10 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from flylab.errors import CacheWarning
+from flylab.locks import cached_property
 from flylab.runtime.cache.file_lock import locked
 
 MAGIC = b"flylab compilation, format 1\n"
