@@ -30,6 +30,7 @@ WITHOUT = (
     "-disable-adv-copy-opt",
 )
 """Passes of LLVM 22 that are switched off, and why."""
+UNKNOWN_PLACES = "-use-unknown-locations="
 # One compile at a time, which a fork waits for: its child would find LLVM's own lock held for ever.
 _lock = fork_safe_lock()
 
@@ -88,6 +89,20 @@ class Optimised:
         return with_lines(settled(text, self.barriers) if self.barriers else text)
 
     @cached_property
+    def with_unknown_places(self) -> str:
+        """The same, but with a `.loc` of line 0 for each instruction for which LLVM knows no place."""
+        text = str(interruptible(_alone, self._emit_unknown))
+        return settled(text, self.barriers) if self.barriers else text
+
+    def _emit_unknown(self) -> Any:
+        # LLVM's options are the process's, and so is the lock.
+        _llvm().set_option("flylab", UNKNOWN_PLACES + "Enable")
+        try:
+            return self._emit("assembly")
+        finally:
+            _llvm().set_option("flylab", UNKNOWN_PLACES + "Default")
+
+    @cached_property
     def object_code(self) -> bytes:
         """The relocatable ELF object."""
         if self.has_assembly:
@@ -139,6 +154,30 @@ def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     if kept != found:
         module = llvm.parse_assembly(kept)
     return Optimised(bytes(module.as_bitcode()), target, opt_level, has_assembly(kept), barriers)
+
+
+def changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
+    """The code after a change of its module's text, whose functions that are always to be inlined are then inlined.
+
+    Raises what `change` raises, and `CompileError` where LLVM refuses what it gives.
+    """
+    found: Optimised = interruptible(_alone, _changed, code, change)
+    return found
+
+
+def _changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(change(str(llvm.parse_bitcode(code.bitcode))))
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM refuses a changed module: {error}", hint="this is a fault of flylab: please report the kernel"
+        ) from None
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    machine = _machine(code.target, code.opt_level)
+    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    return Optimised(bytes(module.as_bitcode()), code.target, code.opt_level, code.has_assembly, code.barriers)
 
 
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:
