@@ -35,14 +35,15 @@ PURE = frozenset(
 """The modules of Python whose functions give the same for the same."""
 
 
-GENERATED = "<string>"
-"""The file of functions that a dataclass writes."""
+def is_generated(function: types.FunctionType) -> bool:
+    """Whether a dataclass, or another class of a library, wrote a method: it does what the class says."""
+    return function.__code__.co_filename == "<string>" and function.__name__[:2] == "__"
 
 
 def unfit(function: types.FunctionType) -> str | None:
     """Why a function must be traced anew in each process, as a sentence; None where it need not."""
     code, name = function.__code__, function.__name__
-    if code.co_filename == GENERATED and name[:2] == "__":
+    if is_generated(function):
         return None
     found = next((word for word in sorted(names_in(code)) if word in UNFIT and word not in function.__globals__), None)
     if found:
@@ -85,21 +86,20 @@ def _constant(value: Any) -> Any:
     return tuple(map(_constant, value)) if isinstance(value, tuple) else repr(value)
 
 
-def text(function: types.FunctionType) -> str | None:
-    """The source text of a function, of which tracing makes what it runs; None where it cannot be had."""
-    return _text(function.__code__, function) if function.__code__.co_name != "<lambda>" else None
-
-
-def _text(code: types.CodeType, function: types.FunctionType) -> str | None:
-    if code.co_filename in SHARED:
+def written(function: types.FunctionType) -> tuple[str, str | None]:
+    """The file of a function, and its text, of which tracing makes what it runs; no text where it cannot be had."""
+    code = function.__code__
+    file = code.co_filename
+    if file in SHARED and not is_generated(function):
         try:
-            return sources.read(function).text
+            source = sources.read(function)
         except TraceError:
-            return None
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+            return file, None
+        return source.file, source.text
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, function.__globals__)
     last = _last_line(code)
-    return "".join(lines[code.co_firstlineno - 1 : last]) if last <= len(lines) else None
+    return file, "".join(lines[code.co_firstlineno - 1 : last]) if last <= len(lines) else None
 
 
 def _last_line(code: types.CodeType) -> int:

@@ -124,10 +124,11 @@ class Fingerprint:
             return "library", self._named(value), self.of(cells), self.of(value.__dict__.get("__wrapped__"))
         if why := code.unfit(value):
             raise Unfit(why)
-        if made.co_filename not in self.files:
-            self.files.append(made.co_filename)
+        file, text = code.written(value)
+        if file not in self.files:
+            self.files.append(file)
         reads = [(place.name, self.of(place())) for place in sorted(places(value), key=lambda place: place.name)]
-        return ("function", self.files.index(made.co_filename), code.parts(made), code.text(value),
+        return ("function", self.files.index(file), code.parts(made), text,
                 tuple(reads), self._attributes(value) if value.__dict__ else ())
 
     def klass(self, value: type) -> Plain:

@@ -68,8 +68,8 @@ def two(disk_cache: Path, first: str, second: str, arch: str = "gfx942") -> tupl
     return made, read
 
 
-FILES = [("<cell 1>", "<cell 1>"), ("/tmp/ipykernel_12/345.py", "/tmp/ipykernel_6789/345.py"),
-         ("<ipython-input-1-abc>", "<ipython-input-12-abc>"), ("k.py", "/home/lab/k.py"), ("/a b/k;.py", "k.py")]
+FILES = [("<notebook 1>", "<notebook 1>"), ("/lab/ipykernel_12/345.py", "/lab/ipykernel_6789/345.py"),
+         ("<ipython-input-1-abc>", "<ipython-input-12-abc>"), ("k.py", "/lab/k.py"), ("/a b/k;.py", "k.py")]
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
@@ -133,9 +133,9 @@ def test_what_it_does_and_what_it_says(disk_cache: Path, capsys: pytest.CaptureF
 
 
 def test_the_debugger(disk_cache: Path) -> None:
-    launcher = defined("<cell 1>")
+    launcher = defined("<notebook 1>")
     flyc.compile(launcher, *arrays(), 20, 4, 2.0)
-    launcher = defined("<cell 2>")
+    launcher = defined("<notebook 2>")
     debugger = flylab.debug(launcher, *arrays(), 20, 4, 2.0, kernel="rows")
     debugger.run_to(line=10)
     assert launcher.last.kept == READ and "line 10" in repr(debugger) and "shared[63 - t]" in repr(debugger)
@@ -156,7 +156,7 @@ def launch(A: fx.Tensor):
     second(A).launch(grid=1, block=64)
     first(A).launch(grid=1, block=32)
 """
-    one, other = defined("<cell 1>", text), defined("<cell 2>", text)
+    one, other = defined("<notebook 1>", text), defined("<notebook 2>", text)
     made, read = flyc.compile(one, np.zeros(64, "f4")), flyc.compile(other, np.zeros(64, "f4"))
     assert (made.kept, read.kept) == (KEPT, READ)
     space = other.function.__globals__
@@ -169,7 +169,7 @@ def launch(A: fx.Tensor):
 
 def test_what_is_on_disk_is_found_when_memory_has_nothing(disk_cache: Path) -> None:
     """Two launchers of one text have one file, and each launcher what it read of it."""
-    first, again = defined("<cell 1>"), defined("<cell 1>")
+    first, again = defined("<notebook 1>"), defined("<notebook 1>")
     a, b = arrays()
     assert first(a, b, 20, 4, 2.0).compiled.kept == KEPT
     assert again(a, b, 20, 4, 2.0).compiled is again(a, b, 20, 4, 2.0).compiled
@@ -208,7 +208,7 @@ def launch(A: fx.Tensor):
 """, "what it reads was changed while it was traced"),
 ])
 def test_what_is_not_kept_says_why(disk_cache: Path, text: str, why: str) -> None:
-    for file in ("<cell 1>", "<cell 2>"):
+    for file in ("<notebook 1>", "<notebook 2>"):
         made = flyc.compile(defined(file, text), np.zeros(64, "f4"))
         assert made.kept.startswith("not kept on disk: ") and why in made.kept
     assert not list(disk_cache.rglob("kept/*/*"))
@@ -220,7 +220,7 @@ def kept_files(folder: Path) -> list[Path]:
 
 def test_bytes_that_are_whole_and_make_no_sense(disk_cache: Path) -> None:
     """One warning, then compiled and written again, for each way in which they do not fit."""
-    made = flyc.compile(defined("<cell 1>"), *arrays(), 20, 4, 2.0)
+    made = flyc.compile(defined("<notebook 1>"), *arrays(), 20, 4, 2.0)
     (file,) = kept_files(disk_cache)
     name, kept = file.name, made.code.store  # type: ignore[attr-defined]
     data = kept.read(name)
@@ -230,14 +230,14 @@ def test_bytes_that_are_whole_and_make_no_sense(disk_cache: Path) -> None:
         kept.write(name, wrong)
         flylab.runtime.cache.store._warned.clear()
         with pytest.warns(CacheWarning, match="is damaged .* compiled anew, and written again") as found:
-            again = flyc.compile(defined("<cell 1>"), *arrays(), 20, 4, 2.0)
+            again = flyc.compile(defined("<notebook 1>"), *arrays(), 20, 4, 2.0)
         assert len(found) == 1 and again.kept == KEPT and kept.read(name) == data
 
 
 def test_cut_on_disk_means_compiled_again(disk_cache: Path) -> None:
     """Case R12 from end to end: a truncated file of each form."""
     a, b = arrays()
-    defined("<cell 1>")(a, b, 20, 4, 2.0)
+    defined("<notebook 1>")(a, b, 20, 4, 2.0)
     files = kept_files(disk_cache)
     assert sorted(file.suffix for file in files) == ["", ".assembly"]
     before = {file: file.read_bytes() for file in files}
@@ -245,17 +245,17 @@ def test_cut_on_disk_means_compiled_again(disk_cache: Path) -> None:
         file.write_bytes(before[file][:100])
     flylab.runtime.cache.store._warned.clear()
     with pytest.warns(CacheWarning) as found:
-        assert defined("<cell 1>")(a, b, 20, 4, 2.0).compiled.kept == KEPT
+        assert defined("<notebook 1>")(a, b, 20, 4, 2.0).compiled.kept == KEPT
     assert len(found) == 1
     assert {file: file.read_bytes() for file in kept_files(disk_cache)} == before
 
 
 def test_without_what_can_be_made_again(disk_cache: Path) -> None:
     """The assembly may have been swept away, and the object, and the text is there to make them of."""
-    made, read = two(disk_cache, "<cell 1>", "<cell 2>")
+    made, read = two(disk_cache, "<notebook 1>", "<notebook 2>")
     for path in kept_files(disk_cache):
         path.unlink()
-    assert read.code.assembly == made.code.assembly.replace("<cell 1>", "<cell 2>")
+    assert read.code.assembly == made.code.assembly.replace("<notebook 1>", "<notebook 2>")
     assert read.show("ir") and read.object_code
 
 
@@ -265,14 +265,14 @@ def test_the_layout_of_arguments_is_checked_at_launch(disk_cache: Path) -> None:
           "@flyc.jit\ndef launch(A: fx.Tensor, n: fx.Int32):\n    k(A).launch(grid=1, block=64)\n"
     two = one.replace("k(A)", "k(A, n)").replace("def k(A: fx.Tensor", "def k(A: fx.Tensor, n: fx.Int32")
     array = np.zeros(64, "f4")
-    defined("<cell 1>", one)(array, 1)
+    defined("<notebook 1>", one)(array, 1)
     (other,) = [path for path in kept_files(disk_cache) if path.suffix]
-    mixed = defined("<cell 1>", two)(array, 1).compiled
+    mixed = defined("<notebook 1>", two)(array, 1).compiled
     assert mixed.kept == KEPT, "a key of its own"
     mine = disk_cache / "kept" / mixed.code.name[:2] / f"{mixed.code.name}.assembly"
     mine.write_bytes(other.read_bytes())
     with pytest.raises(FlylabError, match="kernel 'k' takes 1 arguments, the launcher passes 2"):
-        defined("<cell 1>", two)(array, 1)
+        defined("<notebook 1>", two)(array, 1)
 
 
 def test_cache_off_and_collected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +291,7 @@ def test_dumps_are_of_what_is_read_too(disk_cache: Path, tmp_path: Path, monkeyp
     monkeypatch.setenv("FLYLAB_DUMP_IR", "1")
     for folder in ("made", "read"):
         monkeypatch.setenv("FLYLAB_DUMP_DIR", str(tmp_path / folder))
-        flyc.compile(defined("<cell 1>"), *arrays(), 20, 4, 2.0)
+        flyc.compile(defined("<notebook 1>"), *arrays(), 20, 4, 2.0)
 
     def dumped(folder: str) -> dict[str, str]:
         return {path.name: path.read_text() for path in (tmp_path / folder).rglob("*.*")}
@@ -301,7 +301,7 @@ def test_dumps_are_of_what_is_read_too(disk_cache: Path, tmp_path: Path, monkeyp
 
 def test_paths_that_the_texts_cannot_take(disk_cache: Path) -> None:
     """A path that MLIR and LLVM spell otherwise: it is part of the name, and nothing is put in anew."""
-    file = '/tmp/gr\u00fcn "x/k.py'
+    file = '/lab/gr\u00fcn "x/k.py'
     assert not relocate.is_movable(file) and relocate.numbered([file, "k.py"]) == [file, "/flylab-file/1"]
     made, read = two(disk_cache, file, file)
     assert read.traced_text == made.traced_text and read.llvm == made.llvm and read.code.assembly == made.code.assembly
@@ -316,12 +316,12 @@ def test_a_text_that_names_a_number_as_its_own_file() -> None:
 
 
 def test_the_pipeline_is_not_entered(disk_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    two(disk_cache, "<cell 1>", "<cell 2>")
+    two(disk_cache, "<notebook 1>", "<notebook 2>")
 
     def build(*_: Any) -> Any:
         raise AssertionError("compiled")
 
     monkeypatch.setattr(finding, "build", build)
-    assert flyc.compile(defined("<cell 3>"), *arrays(), 20, 4, 2.0).kept == READ
+    assert flyc.compile(defined("<notebook 3>"), *arrays(), 20, 4, 2.0).kept == READ
     with pytest.raises(AssertionError, match="compiled"):
-        flyc.compile(defined("<cell 3>"), *arrays(), 20, 4, 3.0)
+        flyc.compile(defined("<notebook 3>"), *arrays(), 20, 4, 3.0)
