@@ -19,6 +19,8 @@ _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _own_file: dict[str, bool] = {}
 _spans: ByCode[list[tuple[int | None, int | None, int | None, int | None]]] = ByCode()
+TEXTS: dict[str, list[str]] = {}
+"""The lines of files that were edited after their import, as they were at the import."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ class SourceLine:
     def of(cls, file: str, line: int, column: int | None = None, end_column: int | None = None,
            function: str | None = None) -> SourceLine:
         """The place with its text, read from the file or from linecache (cells, `exec`)."""
-        return cls(file, line, linecache.getline(file, line).rstrip("\n"), column, end_column, function)
+        lines = TEXTS.get(file) or linecache.getlines(file)
+        text = lines[line - 1].rstrip("\n") if 1 <= line <= len(lines) else ""
+        return cls(file, line, text, column, end_column, function)
 
     @property
     def name(self) -> str:

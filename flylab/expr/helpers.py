@@ -8,8 +8,8 @@ from flylab.by_code import ByCode
 from flylab.errors import TraceError
 from flylab.places import user_frame
 
-UNREAD: ByCode[str] = ByCode()
-"""Why the text of a function could not be read, by its code."""
+UNREAD: ByCode[tuple[str, str]] = ByCode()
+"""Why the text of a function could not be read and how to mend that, by its code."""
 REWRITTEN: ByCode[None] = ByCode()
 """The codes whose control flow goes through the hooks."""
 
@@ -45,7 +45,7 @@ def why_pythons() -> tuple[str, str] | None:
         return None
     unread = UNREAD.get(code)
     if unread is not None:
-        return unread, "define it in a file or a notebook cell; for exec, register it in linecache.cache"
+        return unread
     if code.co_name == "<lambda>":
         message = "this lambda is not written in a kernel, so its choices are Python's"
         return message, "write it as a function, with `def`"
