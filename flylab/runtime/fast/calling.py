@@ -100,7 +100,12 @@ def _run(compiled: Compiled, plans: Plans, key: Any, arguments: Arguments) -> Ru
 def _learn(plans: Plans, key: Any, where: Surroundings, fits: Callable[[], bool],
            what: tuple[Device, Compiled, Sequence[Bound]]) -> None:
     device, compiled, bound = what
-    made = software.plan(device, compiled, bound) if device.kind == EMULATED else None
+    if device.kind == EMULATED:
+        made: Callable[..., Any] | None = software.plan(device, compiled, bound)
+    else:
+        from flylab.runtime.hip import planned
+
+        made = planned.plan(device, compiled, bound)
     if made is not None:
         plans.add(key, Plan(where, fits, made))
 

@@ -20,7 +20,7 @@ class Module:
     """A compilation's code object on one device, and the kernels in it."""
 
     def __init__(self, compiled: Any, ordinal: int):
-        self.ordinal = ordinal
+        self.ordinal, self.is_loaded = ordinal, True
         self.functions: dict[str, Function] = {}
         image = compiled.hsaco
         doing = f"loading the code object of '{compiled.launcher.name}' for {compiled.target} on hip:{ordinal}"
@@ -32,6 +32,7 @@ class Module:
 
     def unload(self) -> None:
         """Gives the code object's memory back, once what runs of it has ended."""
+        self.is_loaded = False
         with suppress(FlylabError), devices.on(self.ordinal):
             library.call("hipDeviceSynchronize", doing="waiting for kernels")
             library.call("hipModuleUnload", self._module, doing="unloading a code object")
