@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flylab.dtypes import DType
 from flylab.expr.gpu import MAX_GRID
 from flylab.runtime.arguments import FORMATS, pack_number
 from flylab.runtime.compiled import Compiled
+from flylab.runtime.fast.arithmetic import Range, Simplifier
 
 
 class Unplanned(Exception):
@@ -29,12 +30,12 @@ class Unplanned(Exception):
 class Steps(ast.NodeTransformer):
     """The host program's statements with launches written out: `before` prepares them, `launches` is what is left.
 
-    `operands` are the names of the launcher's runtime arguments; `names` are those that the text needs. Raises
-    `Unplanned`.
+    `operands` are the names of the launcher's runtime arguments, with their ranges; `names` are those that the text
+    needs. Raises `Unplanned`.
     """
 
-    def __init__(self, compiled: Compiled, operands: Sequence[str]):
-        self._compiled, self._operands = compiled, operands
+    def __init__(self, compiled: Compiled, operands: Mapping[str, Range | None]):
+        self._compiled, self._operands = compiled, list(operands)
         self.kernels: list[str] = []
         self.launches: list[str] = []
         """For each of `kernels`, the arguments of `enter`, but the stream."""
@@ -43,10 +44,15 @@ class Steps(ast.NodeTransformer):
         self.names: dict[str, Any] = {}
         (function,) = ast.parse(compiled.host.text).body
         assert isinstance(function, ast.FunctionDef)
-        statements = [self.visit(statement) for statement in function.body if not _is_end(statement)]
+        self._simpler = Simplifier(operands, function.body)
+        statements = [self._statement(statement) for statement in function.body if not _is_end(statement)]
         if any(isinstance(node, ast.Yield) for each in statements for node in ast.walk(each)):
             raise Unplanned
         self.before = "\n".join(map(ast.unparse, statements))
+
+    def _statement(self, statement: ast.stmt) -> ast.stmt:
+        found: ast.stmt = self.visit(statement)
+        return self._simpler.assignment(found) if isinstance(found, ast.Assign) else found
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """An operand of the launcher, `a[2]`. After the last comes the buffer for what is printed, which is none."""
@@ -58,7 +64,7 @@ class Steps(ast.NodeTransformer):
         call = node.value.value if isinstance(node.value, ast.Yield) else None
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Launch"):
             raise Unplanned
-        kernel, extents, operands, smem, prints = call.args
+        kernel, extents, operands, smem, prints = (self._simpler.visit(each) for each in call.args)
         if ast.literal_eval(prints):
             raise Unplanned
         assert isinstance(kernel, ast.Constant) and isinstance(extents, ast.Tuple) and isinstance(operands, ast.Tuple)

@@ -4,7 +4,7 @@
         try:
             if not _module.is_loaded or _asked() is not _unwatched: return _missed
             if not _a1 <= _a0 <= _a2 - 4096: return _missed
-            _handle = _handle_of(None, 0)
+            _handle = _current(0)
             ...                                        (`flylab.runtime.fast.specialising`)
         except Exception:
             return _missed
@@ -26,12 +26,15 @@ from contextlib import suppress
 from typing import Any
 
 from flylab.compiler.signature import NUMBER, STREAM
+from flylab.dtypes import BOOL
 from flylab.errors import FlylabError
+from flylab.expr.promotion import integer_range
 from flylab.passes.host import NAMES
 from flylab.places import SourceLine
 from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import Device
+from flylab.runtime.fast.arithmetic import Range
 from flylab.runtime.fast.binding import MISSED
 from flylab.runtime.fast.plans import Slot, slots
 from flylab.runtime.fast.specialising import Steps, Unplanned
@@ -39,7 +42,7 @@ from flylab.runtime.hip import devices
 from flylab.runtime.hip.backend import Launched
 from flylab.runtime.hip.launching import stream_pointer, synchronize_stream
 from flylab.runtime.hip.modules import module_of
-from flylab.runtime.hip.streams import handle_of
+from flylab.runtime.hip.streams import current, handle_of
 from flylab.runtime.run import Run, seen
 from flylab.runtime.tensors import CPU
 from flylab.runtime.watching import asked
@@ -58,7 +61,8 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
     on_host = any(memory.device == CPU for memory in memories)
     if on_host and not gpu.pageable:
         return None
-    operands = [f"_a{slot.at}" for slot in given if slot.bound.memory or slot.bound.host.kind == NUMBER]
+    operands = {f"_a{slot.at}": _range(slot.bound)
+                for slot in given if slot.bound.memory or slot.bound.host.kind == NUMBER}
     try:
         steps = Steps(compiled, operands)
     except Unplanned:
@@ -74,24 +78,32 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
                 synchronize_stream(ordinal, handle)
         return error.at(error.where or where) if isinstance(error, FlylabError) else error
 
-    names = {"_module": module, "_asked": asked, "_unwatched": asked(), "_missed": MISSED, "_handle_of": handle_of,
-             "_pointer": stream_pointer, "_wait": synchronize_stream, "_on": devices.on, "_failed": failed, "_run": run,
-             "_Launched": Launched}
+    names = {"_module": module, "_asked": asked, "_unwatched": asked(), "_missed": MISSED, "_current": current,
+             "_handle_of": handle_of, "_pointer": stream_pointer, "_wait": synchronize_stream, "_on": devices.on,
+             "_failed": failed, "_run": run, "_Launched": Launched}
     for n, kernel in enumerate(steps.kernels):
         names |= {f"_f{n}": module.functions[kernel], f"_where{n}": compiled.launch_lines[kernel]}
     space: dict[str, Any] = {**NAMES, **names, **steps.names}
-    if 0: print(_text(ordinal, given, steps, on_host))
     exec(compile(_text(ordinal, given, steps, on_host), FILE, "exec"), space)
     found: Callable[..., Any] = space["run"]
     return found
 
 
+def _range(bound: Bound) -> Range | None:
+    """What the binder has checked of an argument: an address, or a number of its format; nothing is known of floats."""
+    if bound.memory is not None:
+        return 0, (1 << 64) - 1
+    dtype = bound.host.spec.dtype
+    return None if dtype.is_float or dtype.kind == BOOL else integer_range(dtype)
+
+
 def _text(ordinal: int, given: Sequence[Slot], steps: Steps, on_host: bool) -> str:
     parameters = ", ".join(f"_a{n}" for slot in given for n in range(slot.at, slot.end))
-    stream = next((f"_a{slot.at}" for slot in given if slot.bound.host.kind == STREAM), "None")
+    stream = next((f"_handle_of(_a{slot.at}, {ordinal})" for slot in given if slot.bound.host.kind == STREAM),
+                  f"_current({ordinal})")
     before = ["if not _module.is_loaded or _asked() is not _unwatched: return _missed",
               *(_inside(slot) for slot in given if slot.bound.memory is not None),
-              f"_handle = _handle_of({stream}, {ordinal})", "_stream = _pointer(_handle)", steps.before]
+              f"_handle = {stream}", "_stream = _pointer(_handle)", steps.before]
     after = [f"try:\n  _f{n}.enter({entered}, _stream)\nexcept BaseException as _error:\n"
              f"  raise _failed(_error, _where{n}, _handle) from _error.__cause__"
              for n, entered in enumerate(steps.launches)]
