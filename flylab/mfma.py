@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
+from flylab.locks import cached_property
 from flylab.targets import TARGETS, WAVE_SIZE, Target
 
 # Bits of an element by what mnemonics call its type.

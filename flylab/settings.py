@@ -104,6 +104,15 @@ class Setting(Generic[T]):
         """The variable that gives the value; None where the default holds."""
         return next((name for name in self.names if os.environ.get(name)), None)
 
+    @property
+    def given(self) -> str | None:
+        """What the environment has under its first name, an empty text too; None where it has nothing."""
+        return os.environ.get(self.names[0])
+
+    def hidden(self) -> list[str]:
+        """The variables that are set and that another one wins over."""
+        return [name for name in self.names if os.environ.get(name)][1:]
+
     def text(self) -> str:
         """The value as a text: of `FLYLAB_<name>`, else of `FLYDSL_<name>`, else the default."""
         return next((text for name in self.names if (text := os.environ.get(name))), self.default)
@@ -149,9 +158,23 @@ ROCM_PATH = Setting("ROCM_PATH", "", FOLDER, "where ROCm is: its HIP library and
 HIP_PATH = Setting("HIP_PATH", "", FOLDER, "another place where ROCm's lld may be", foreign=True, unset="none")
 HIP_VISIBLE = Setting("HIP_VISIBLE_DEVICES", "", TEXT, "the GPUs that HIP shows, as it numbers them: 0,2", foreign=True,
                       unset="all")
+LIBRARY_PATH = Setting("LD_LIBRARY_PATH", "", TEXT, "folders where HIP's library may be, beside ROCm's own",
+                       foreign=True, unset="none")
+NO_COLOR = Setting("NO_COLOR", "", TEXT, "where set, the command line prints without colours", foreign=True,
+                   unset="colours on a terminal")
 
 ALL: tuple[Setting[object], ...] = tuple(row for row in list(globals().values()) if isinstance(row, Setting))
 """Every variable, in the order of the rows."""
+
+
+def known() -> list[str]:
+    """The names of all variables, aliases too."""
+    return [name for row in ALL for name in row.names]
+
+
+def unknown() -> list[str]:
+    """The variables of the environment that begin as flylab's do, and are none of them."""
+    return sorted(name for name in os.environ if name.startswith((PREFIX, ALIAS)) and name not in known())
 
 
 def opt_level() -> int:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from flylab.dtypes import DTYPES, DType
 from flylab.errors import LayoutError
 from flylab.layout import Layout, get_leaves, size
+from flylab.locks import cached_property
 from flylab.mfma import Mfma, Operand, dtype_name
 from flylab.targets import TARGETS, WAVE_SIZE
 

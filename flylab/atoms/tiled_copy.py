@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from flylab.atoms.copy import CopyAtom
@@ -30,6 +30,7 @@ from flylab.layout import (
 )
 from flylab.layout.construct import as_tile, joined
 from flylab.layout.int_tuple import leaves
+from flylab.locks import cached_property
 
 
 @dataclass(frozen=True)

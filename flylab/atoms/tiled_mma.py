@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from flylab.atoms.mma import MmaAtom
@@ -30,6 +30,7 @@ from flylab.layout import (
     zipped_divide,
 )
 from flylab.layout.construct import as_tile, joined
+from flylab.locks import cached_property
 
 
 class MmaOperand(IntEnum):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 from flylab.background import interruptible
@@ -16,7 +15,7 @@ from flylab.codegen.isa import Isa
 from flylab.codegen.lines import with_lines
 from flylab.codegen.signed_zeros import keep_zero_minus
 from flylab.errors import CompileError, ToolchainError
-from flylab.locks import fork_safe_lock
+from flylab.locks import cached_property, fork_safe_lock
 from flylab.passes.recording import lines_of
 from flylab.targets import Target
 
@@ -30,6 +29,7 @@ WITHOUT = (
     "-disable-adv-copy-opt",
 )
 """Passes of LLVM 22 that are switched off, and why."""
+UNKNOWN_PLACES = "-use-unknown-locations="
 # One compile at a time, which a fork waits for: its child would find LLVM's own lock held for ever.
 _lock = fork_safe_lock()
 
@@ -70,6 +70,20 @@ class Optimised:
         """The assembly text; each instruction has a line of the source: see `codegen.lines`."""
         text = str(interruptible(_alone, self._emit, "assembly"))
         return with_lines(settled(text, self.barriers) if self.barriers else text)
+
+    @cached_property
+    def with_unknown_places(self) -> str:
+        """The same, but with a `.loc` of line 0 for each instruction for which LLVM knows no place."""
+        text = str(interruptible(_alone, self._emit_unknown))
+        return settled(text, self.barriers) if self.barriers else text
+
+    def _emit_unknown(self) -> Any:
+        # LLVM's options are the process's, and so is the lock.
+        _llvm().set_option("flylab", UNKNOWN_PLACES + "Enable")
+        try:
+            return self._emit("assembly")
+        finally:
+            _llvm().set_option("flylab", UNKNOWN_PLACES + "Default")
 
     @cached_property
     def object_code(self) -> bytes:
@@ -118,6 +132,30 @@ def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     if kept != found:
         module = llvm.parse_assembly(kept)
     return Optimised(bytes(module.as_bitcode()), target, opt_level, has_assembly(kept), barriers)
+
+
+def changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
+    """The code after a change of its module's text, whose functions that are always to be inlined are then inlined.
+
+    Raises what `change` raises, and `CompileError` where LLVM refuses what it gives.
+    """
+    found: Optimised = interruptible(_alone, _changed, code, change)
+    return found
+
+
+def _changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(change(str(llvm.parse_bitcode(code.bitcode))))
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM refuses a changed module: {error}", hint="this is a fault of flylab: please report the kernel"
+        ) from None
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    machine = _machine(code.target, code.opt_level)
+    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    return Optimised(bytes(module.as_bitcode()), code.target, code.opt_level, code.has_assembly, code.barriers)
 
 
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:

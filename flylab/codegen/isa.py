@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from flylab.codegen.assembly.descriptor import KERNARG_BYTES
 from flylab.codegen.assembly.encoding import size_of
@@ -24,6 +23,7 @@ from flylab.codegen.assembly.reader import Reader
 from flylab.codegen.assembly.sections import Section
 from flylab.codegen.assembly.symbols import Symbols
 from flylab.errors import CompileError, FlylabError
+from flylab.locks import cached_property
 from flylab.targets import Target, target
 
 LDS_ALIGNMENT = 16

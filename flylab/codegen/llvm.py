@@ -26,11 +26,11 @@ def translate(module: Any) -> str:
                 f"{op.name} was not lowered to LLVM: {lines_of(str(op))[0]}",
                 hint="this is a fault of flylab's passes: please report the kernel",
             )
-    _place_arguments(module)
+    place_arguments(module)
     return str(llvm.translate_module_to_llvmir(module.operation))
 
 
-def _place_arguments(module: Any) -> None:
+def place_arguments(module: Any) -> None:
     """Give the arguments of blocks the places of operations, which name the file if it is not the function's own.
 
     MLIR takes the file and drops it: a line of a helper's file would become one of the kernel's.

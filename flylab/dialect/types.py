@@ -20,6 +20,7 @@ from flylab.layout import parse as parse_layout
 from flylab.layout.int_tuple import has_runtime
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
+from flylab.locks import cached_property
 
 SPACES = ("global", "register", "buffer", "shared")
 """Memory spaces: global memory, registers, global memory behind a buffer descriptor, and LDS."""
@@ -65,7 +66,7 @@ class MemRef:
 
     NAME = "memref"
 
-    @functools.cached_property
+    @cached_property
     def _key(self) -> tuple[Any, ...]:
         """What tells a type: runtime leaves are equal to no other's, so such a layout counts by its text."""
         return self.dtype, self.space, str(self.layout) if self.is_runtime else self.layout, self.align
@@ -84,7 +85,7 @@ class MemRef:
         """The type of the view's pointer."""
         return Ptr(self.dtype, self.space, self.align)
 
-    @functools.cached_property
+    @cached_property
     def is_runtime(self) -> bool:
         """Whether an extent, a stride or the offset before a composed layout is known only on the device."""
         layout = self.layout

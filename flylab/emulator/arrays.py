@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from flylab.dtypes import dtype_text, of_numpy
 from flylab.errors import ArgumentError, FlylabError
+from flylab.locks import cached_property
 
 # No process has memory in the first page; an address there is a null pointer with an offset.
 FIRST_ADDRESS = 4096

@@ -11,7 +11,6 @@ import ctypes
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from flylab.codegen.assembly.encoding import integer
 from flylab.codegen.assembly.expressions import BadExpression, Node, Unknown, evaluate, is_relative, parse
@@ -23,6 +22,7 @@ from flylab.emulator.arrays import Buffer
 from flylab.emulator.state import Memory
 from flylab.emulator.windows import DATA
 from flylab.errors import CompileError
+from flylab.locks import cached_property
 
 # Beyond the addresses that a process can have memory at, and within the 48 bits that pointers are kept in.
 CODE_BASE = 1 << 47

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
 from flylab.errors import DeviceError
 from flylab.lds_banks import Phases, phases
+from flylab.locks import cached_property
 from flylab.places import SourceLine
 from flylab.targets import WAVE_SIZE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +28,7 @@ from flylab.emulator.probes.findings import find_text
 from flylab.emulator.probes.probe import Probes, attach
 from flylab.emulator.watch import AUTO, UNWATCHED, Watch, watched
 from flylab.errors import ArgumentError, Check, DeviceError
+from flylab.locks import cached_property
 
 if TYPE_CHECKING:
     from flylab.emulator.debugger.debugger import Debugger

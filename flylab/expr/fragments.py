@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from flylab.atoms import MmaAtom
@@ -13,6 +12,7 @@ from flylab.expr.tensor import Tensor
 from flylab.expr.vector import MAX_VECTOR
 from flylab.expr.views import get_iter, make_view
 from flylab.layout import Layout, get_leaves, size
+from flylab.locks import cached_property
 
 SHAPES = "(V, M, N) of D and C, (V, M, K) of A, (V, N, K) of B"
 

@@ -52,6 +52,7 @@ def _rewrite(function: Any) -> None:
         if argument.type == pointer:
             argument.set_type(parse_type(KERNARG))
             loaded = builder.op("llvm.load", [argument], pointer, alignment=alignment, invariant=ir.UnitAttr.get())
+            loaded.owner.operation.location = function.location
             argument.replace_all_uses_except(loaded, [loaded.owner.operation])
     kinds = ", ".join(str(argument.type).removeprefix("!llvm.") for argument in block.arguments)
     function.attributes["function_type"] = ir.TypeAttr.get(parse_type(f"!llvm.func<void ({kinds})>"))

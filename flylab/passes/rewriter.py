@@ -10,6 +10,7 @@ from typing import Any
 from flylab.dialect.operations import build, mlir_ir
 from flylab.dtypes import DType
 from flylab.errors import CompileError
+from flylab.locks import cached_property
 from flylab.places import SourceLine
 from flylab.targets import Target
 
@@ -73,7 +74,7 @@ class Builder:
         self.point = mlir_ir().InsertionPoint(before)
         self.shared = shared
 
-    @functools.cached_property
+    @cached_property
     def block(self) -> Any:
         """The block that the operations are made in."""
         return self.before.block

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from flylab.codegen import amdgpu, hsaco
 from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
+from flylab.codegen.origins import Origin, origins
 from flylab.compiler.inspection import show
 from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
@@ -20,6 +20,7 @@ from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.errors import Check
 from flylab.expr.lines import Line
+from flylab.locks import cached_property
 from flylab.passes import pipeline
 from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
@@ -102,6 +103,20 @@ class Compiled:
                 pipeline.run(module, self.target, stages, file)
             self._recordings[file] = stages
         return self._recordings[file]
+
+    @cached_property
+    def origins(self) -> dict[str, tuple[Origin, ...]]:
+        """Of each instruction of each kernel the user's line and the operation of the last IR that it came from.
+
+        `origins[kernel][index]` is that of the instruction `isa.kernels[kernel].instructions[index]`; its `operation`
+        is a line of the text `recording(file)[-1]`. The kernels are compiled once more for it.
+        """
+        with entered():
+            from mlir import ir
+
+            module = ir.Module.parse(self.traced_text)
+            pipeline.run(module, self.target)
+            return origins(module, self.isa, self.opt_level)
 
     def stages(self, function: TracedFunction | None = None) -> Iterator[Stage]:
         """Every stage, from the Python source of `function` (the first kernel by default) to the ISA."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
+from flylab.locks import cached_property
 from flylab.viz.frame import ends
 from flylab.viz.scene import Scene, rows_of
 

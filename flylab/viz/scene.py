@@ -11,12 +11,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from flylab.errors import FlylabError
+from flylab.locks import cached_property
 
 VERSION = 1
 TITLE = 200  # characters of a title, at most

@@ -6,11 +6,11 @@ import base64
 import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flylab.errors import FlylabError
+from flylab.locks import cached_property
 from flylab.viz import grid_paint, grid_text, html, mpl, passes_page, passes_paint, svg
 from flylab.viz.picture import Picture
 from flylab.viz.scene import Scene

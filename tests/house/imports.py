@@ -21,6 +21,7 @@ EVERYTHING = frozenset({"*"})
 # The units that each unit may import, itself aside. Arrows never reverse.
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "": frozenset(),
+    "__main__": frozenset({"cli"}),
     "background": frozenset(),
     "locks": frozenset(),
     "places": frozenset(),
@@ -28,7 +29,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "errors": frozenset({"places"}),
     "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),
-    "mfma": frozenset({"errors", "targets"}),
+    "mfma": frozenset({"errors", "targets", "locks"}),
     "lds_banks": frozenset({"errors", "targets"}),
     "settings": frozenset({"errors"}),
     "layout": frozenset({"errors", "places"}),
@@ -46,7 +47,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "runtime": BASE | {"layout", "atoms", "dialect", "expr", "compiler", "passes", "passes.recording", "codegen",
                        "codegen.isa", "emulator", "emulator.log"},
     # A device's package of its own: what is above asks `runtime.backend` for it.
-    "runtime.hip": BASE | {"compiler", "emulator", "expr", "passes", "runtime"},
+    "runtime.hip": BASE | {"codegen", "compiler", "emulator", "expr", "passes", "runtime"},
     "model": BASE | {"codegen.isa", "emulator.log"},
     "autotune": BASE | {"compiler", "runtime", "model"},
     "viz": BASE | PICTURED,
@@ -67,11 +68,12 @@ MAY_IMPORT_LAZILY: dict[str, tuple[frozenset[str], str]] = {
 }
 
 # Other people's packages: the units that may import each, and whether at module level too.
+# `cli.examined` is what `flylab doctor` tries them with.
 OUTSIDE: dict[str, tuple[frozenset[str], bool]] = {
-    "mlir": (frozenset({"dialect", "expr", "compiler", "passes", "codegen", "runtime"}), True),
-    "llvmlite": (frozenset({"codegen", "emulator"}), True),
+    "mlir": (frozenset({"dialect", "expr", "compiler", "passes", "codegen", "runtime", "cli.examined"}), True),
+    "llvmlite": (frozenset({"codegen", "emulator", "cli.examined"}), True),
     "rocm": (frozenset({"runtime.hip"}), False),
-    "torch": (frozenset({"runtime.tensors"}), False),
+    "torch": (frozenset({"runtime.tensors", "cli.examined"}), False),
     "ziglang": (frozenset(), False),
     "tinygrad": (frozenset(), False),
 }

@@ -76,6 +76,14 @@ def unfinished(text: str) -> list[str]:
     return broken
 
 
+def locked_properties(text: str) -> list[str]:
+    """Uses of Python's own cached property, which in Python 3.11 holds a lock: `flylab.locks` has one without."""
+    nodes = ast.walk(ast.parse(text))
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "functools"]
+    return [f"line {n.lineno}: cached_property of functools" for n in imports
+            if any(alias.name == "cached_property" for alias in n.names)]
+
+
 def foreign_paths(text: str) -> list[str]:
     """Paths of one machine, and any mention of the steering folder beside the repository."""
     lines = enumerate(text.splitlines(), 1)

@@ -37,6 +37,11 @@ def test_nothing_is_put_off() -> None:
     assert breaking(rules.unfinished, PYTHON) == {}
 
 
+def test_no_property_holds_a_lock() -> None:
+    locks = rules.ROOT / "flylab/locks.py"
+    assert breaking(rules.locked_properties, [file for file in LIBRARY if file != locks]) == {}
+
+
 def test_no_path_of_one_machine() -> None:
     assert breaking(rules.foreign_paths, TEXTS) == {}
 
@@ -66,6 +71,8 @@ METHOD = 'class A:\n    """One."""\n\n    def f(self):\n        x = 1\n        r
     (rules.unfinished, "x = 1  # " + rules.UNFINISHED_WORDS[0] + ": later\n",
      "line 1: # " + rules.UNFINISHED_WORDS[0] + ": later"),
     (rules.unfinished, f"def f():\n    raise {rules.UNFINISHED_ERROR}\n", f"line 2: {rules.UNFINISHED_ERROR}"),
+    (rules.locked_properties, "import os\nfrom functools import cache, cached_property\n",
+     "line 2: cached_property of functools"),
     (rules.foreign_paths, "open('" + "/ho" + "me/me/x')\n", "line 1: " + "/ho" + "me/m"),
     (rules.foreign_paths, "\nopen('.." + "/shared/data')\n", "line 2: .." + "/shared"),
 ])
@@ -80,6 +87,7 @@ def test_a_broken_rule_is_found(rule: Rule, text: str, sentence: str) -> None:
     (rules.without_docstring, '"""Module."""\n' + METHOD.replace("x = 1\n        return x", "return 1")),
     (rules.without_docstring, ""),
     (rules.unfinished, "text = '" + rules.UNFINISHED_WORDS[0] + "'\n"),
+    (rules.locked_properties, "from functools import cache\nfrom flylab.locks import cached_property\n"),
     (rules.foreign_paths, "https://example.org/ho" + "me/x and tests/work/x\n"),
 ])
 def test_a_kept_rule_is_let_through(rule: Rule, text: str) -> None:

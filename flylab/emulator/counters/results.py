@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
-from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from flylab.emulator.counters.tables import Table
 from flylab.emulator.counters.tally import ACCESSES, CYCLES, LEAST, LINES, PHASES, added_up
 from flylab.emulator.decoding.decode import source_line
 from flylab.errors import DeviceError
+from flylab.locks import cached_property
 from flylab.mfma import mfma
 from flylab.places import SourceLine
 from flylab.shown import Text

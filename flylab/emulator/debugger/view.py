@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from flylab.emulator.execution.geometry import Dims
 from flylab.emulator.probes.findings import Finding
 from flylab.emulator.state import M0, SCC, SGPR_COUNT, WAVE_SIZE
 from flylab.errors import DebugError, DeviceError
+from flylab.locks import cached_property
 from flylab.places import SourceLine
 
 

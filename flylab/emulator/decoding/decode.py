@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from flylab.codegen.assembly.encoding import base_name, is_inline
@@ -34,6 +34,7 @@ from flylab.emulator.linking import Code
 from flylab.emulator.numbers.float_mode import Mode
 from flylab.emulator.state import APERTURES, RECORD_BYTES, ROW_BYTES, SLOTS
 from flylab.errors import UnknownInstruction
+from flylab.locks import cached_property
 from flylab.places import SourceLine
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from flylab.codegen.assembly.encoding import base_name, encoding_of
 from flylab.codegen.isa import Instruction
@@ -14,6 +14,7 @@ from flylab.emulator.decoding.operands import (
 )
 from flylab.emulator.decoding.table import MIXED_FAMILY, PACKED_FAMILY, TYPES, Row
 from flylab.emulator.handlers.lanes import is_control, lanes_of, sources_of
+from flylab.locks import cached_property
 
 _SCALES = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 _LIST = re.compile(r"(op_sel|op_sel_hi|neg_lo|neg_hi):\[([01](?:,[01]){0,3})\]")

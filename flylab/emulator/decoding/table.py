@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from flylab.emulator.handlers.ir import width
+from flylab.locks import cached_property
 
 SCALAR_FAMILY, VECTOR_FAMILY, PACKED_FAMILY, MIXED_FAMILY = "scalar", "vector", "packed", "mixed"
 

@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_uint64
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import Instruction, IsaKernel
@@ -15,6 +14,7 @@ from flylab.emulator.execution.faults import coordinates, described
 from flylab.emulator.handlers.ir import Builder, Value
 from flylab.emulator.state import WAVE_SIZE, Worker
 from flylab.errors import CheckError
+from flylab.locks import cached_property
 from flylab.places import SourceLine
 
 if TYPE_CHECKING:

@@ -40,7 +40,8 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
     given = slots(compiled.launcher.signature, bound)
     places = [Place(slot.at, memory.start - memory.address, buffer_of(memory))
               for slot in given if (memory := slot.bound.memory) is not None]
-    order = [None if slot.bound.memory else slot.at
+    # The key of a plan holds shapes and strides, and so the numbers of a runtime layout.
+    order = [(None if slot.bound.memory else slot.at, slot.bound.leaves)
              for slot in given if slot.bound.memory or slot.bound.host.kind == NUMBER]
     backend = SoftwareDevice()
 
@@ -53,7 +54,7 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
             buffers.append(buffer)
         held = Reached(with_windows(buffers))
         pointers = iter(held.pointers)
-        operands = [next(pointers) if at is None else values[at] for at in order]
+        operands = [value for at, leaves in order for value in (next(pointers) if at is None else values[at], *leaves)]
         return execute(device, backend, compiled, operands, held, None)
 
     return run

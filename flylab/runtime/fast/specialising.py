@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from flylab.dtypes import DType
@@ -30,12 +30,12 @@ class Unplanned(Exception):
 class Steps(ast.NodeTransformer):
     """The host program's statements with launches written out: `before` prepares them, `launches` is what is left.
 
-    `operands` are the names of the launcher's runtime arguments, with their ranges; `names` are those that the text
+    `operands` are the launcher's runtime arguments as text, with their ranges; `names` are those that the text
     needs. Raises `Unplanned`.
     """
 
-    def __init__(self, compiled: Compiled, operands: Mapping[str, Range | None]):
-        self._compiled, self._operands = compiled, list(operands)
+    def __init__(self, compiled: Compiled, operands: Sequence[tuple[str, Range | None]]):
+        self._compiled, self._operands = compiled, [text for text, _ in operands]
         self.kernels: list[str] = []
         self.launches: list[str] = []
         """For each of `kernels`, the arguments of `enter`, but the stream."""
@@ -44,7 +44,7 @@ class Steps(ast.NodeTransformer):
         self.names: dict[str, Any] = {}
         (function,) = ast.parse(compiled.host.text).body
         assert isinstance(function, ast.FunctionDef)
-        self._simpler = Simplifier(operands, function.body)
+        self._simpler = Simplifier(dict(operands), function.body)
         statements = [self._statement(statement) for statement in function.body if not _is_end(statement)]
         if any(isinstance(node, ast.Yield) for each in statements for node in ast.walk(each)):
             raise Unplanned

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
+from flylab import settings
 from flylab.errors import DeviceError, FlylabError
 from flylab.runtime.hip import library
 from flylab.targets import TARGETS, Target
@@ -67,7 +67,7 @@ def find(ordinal: int | None = None) -> Attached:
     Raises `DeviceError` where there is none, which says what is there instead.
     """
     there = attached()
-    seen = os.environ.get("HIP_VISIBLE_DEVICES")
+    seen = settings.HIP_VISIBLE.given
     shown = f" (HIP_VISIBLE_DEVICES={seen!r})" if seen is not None else ""
     known = " and ".join(f"{t.arch} ({t.products[0]})" for t in TARGETS.values())
     if not there:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from flylab import settings
 from flylab.errors import DeviceError, ToolchainError
 from flylab.runtime.hip.sentences import sentence
 
@@ -22,6 +23,7 @@ INSTALL = "pip install 'flylab[hip]'"
 SYSTEM = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 
 _opening = threading.Lock()
+_lost_by_fork = False
 
 
 def find() -> Path | None:
@@ -68,7 +70,7 @@ def _of_bindings() -> Path | None:
 
 
 def _of_system() -> Path | None:
-    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), *SYSTEM]
+    folders = [*settings.LIBRARY_PATH.text().split(":"), *SYSTEM]
     return next((found for folder in folders if folder and (found := _in(Path(folder)))), None)
 
 
@@ -85,6 +87,10 @@ def hip() -> Any:
 
     Raises `ToolchainError` where AMD's bindings are missing, `DeviceError` where the library is, or cannot be opened.
     """
+    if _lost_by_fork:
+        raise DeviceError("HIP was in use before this process was forked, and does not work in the fork",
+                          hint='start processes with multiprocessing.get_context("spawn"), or run this one on the '
+                          'software device: flylab.use("emulated")')
     if not bindings_installed():
         raise ToolchainError("launching on an AMD GPU needs AMD's bindings of HIP", hint=INSTALL)
     path = find()
@@ -106,6 +112,15 @@ def hip() -> Any:
         finally:
             paths.get_library_path = theirs
     return module
+
+
+def _in_child() -> None:
+    global _lost_by_fork
+    _lost_by_fork = _lost_by_fork or hip.cache_info().currsize > 0
+    hip.cache_clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def version() -> str:
@@ -130,6 +145,10 @@ def call(function: str, *args: Any, doing: str) -> tuple[Any, ...]:
 
 
 def failed(status: Any, doing: str) -> DeviceError:
-    """The error for a status of HIP that is not success."""
+    """The error for a status of HIP that is not success.
+
+    HIP remembers it for whoever asks for the last error, and would tell torch at its next launch: it is taken back.
+    """
+    hip().hipGetLastError()
     what, hint = sentence(status.name)
     return DeviceError(f"{doing}: {what} ({status.name})", hint=hint)

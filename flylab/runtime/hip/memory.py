@@ -16,11 +16,11 @@ from typing import Any
 
 from flylab.emulator.arrays import Buffer
 from flylab.errors import ArgumentError, FlylabError
-from flylab.runtime.arguments import Memory
 from flylab.runtime.hip import devices, library
 from flylab.runtime.hip.launching import stream_pointer, synchronize_stream
+from flylab.runtime.tensors import CPU, Memory
 
-CPU, ROCM = "cpu", "rocm"
+ROCM = "rocm"
 # A device's allocations begin at multiples of it; an array is as far behind one there as it is on the host.
 ALIGNED = 256
 
@@ -84,24 +84,28 @@ class Held:
     def __init__(self, device: devices.Attached, memories: Sequence[Memory], stream: int):
         self._device, self._stream = device, stream
         on_host = [_is_of_host(memory, device) for memory in memories]
-        staged = [host and not device.pageable and memory.nbytes > 0
+        staged = [host and not device.pageable and memory.nbytes != 0
                   for host, memory in zip(on_host, memories, strict=True)]
         self._waits = any(on_host)
-        self._pieces = pieces([memory for memory, copied in zip(memories, staged, strict=True) if copied])
+        self._pieces = pieces([m for m, copied in zip(memories, staged, strict=True) if copied and m.nbytes > 0])
         try:
             if self._pieces:
                 with devices.on(device.ordinal):
                     for piece in self._pieces:
                         self._bring(piece)
+            self.pointers = [self._staged(memory) if copied else memory.address
+                             for memory, copied in zip(memories, staged, strict=True)]
         except BaseException:
             self._free()
             raise
-        self.pointers = [self._staged(memory) if copied else memory.address
-                         for memory, copied in zip(memories, staged, strict=True)]
 
     def _staged(self, memory: Memory) -> int:
-        piece = next(p for p in self._pieces if p.start <= memory.start < p.end)
-        return piece.address + memory.address - piece.start
+        for piece in self._pieces:
+            if piece.start <= memory.start < piece.end:
+                return piece.address + memory.address - piece.start
+        raise ArgumentError(f"'{memory.name}' is the address {memory.address:#x} of the host's memory, and nobody says "
+                            f"how many bytes lie there, to be copied to {self._device}",
+                            hint="say so: flyc.from_c_void_p(fx.Float32, address, nbytes=...), or pass a tensor")
 
     def _bring(self, piece: Staged) -> None:
         what = " and ".join(f"'{name}'" for name in piece.names)
@@ -141,15 +145,20 @@ class Held:
 
 def _is_of_host(memory: Memory, device: devices.Attached) -> bool:
     """Whether memory is the host's, and not the device's. Raises `ArgumentError` for that of another device."""
-    where = getattr(memory, "device", CPU)
-    if where == CPU:
+    kind, number = (memory.device, -1) if isinstance(memory.device, str) else memory.device
+    if kind == CPU and (memory.within >= 0 or not memory.address):
         return True
-    kind, number = where if isinstance(where, tuple) else (where, -1)
-    if kind != ROCM:
+    if kind not in (CPU, ROCM):
         raise ArgumentError(f"'{memory.name}' is on a device of kind {kind!r}, and the launch runs on {device}",
                             hint="pass a tensor of that device, or one of the CPU's, which is copied")
-    if number < 0:
-        number = owner_of(memory.address, memory.name)
+    if number < 0:  # an address alone, which may be of the host or of a device
+        owner = owner_of(memory.address)
+        if owner is None and kind == CPU:
+            return True
+        if owner is None:
+            raise ArgumentError(f"'{memory.name}' is at the address {memory.address:#x}, which is memory of no AMD GPU",
+                                hint="pass a tensor of the device, or one of the CPU's, which is copied")
+        number = owner
     if number != device.ordinal:
         raise ArgumentError(
             f"'{memory.name}' is on device {number} (torch's cuda:{number}), and the launch runs on {device}",
@@ -157,16 +166,15 @@ def _is_of_host(memory: Memory, device: devices.Attached) -> bool:
     return False
 
 
-def owner_of(address: int, name: str) -> int:
-    """The number of the device whose memory an address is. Raises `ArgumentError` where it is of none."""
+def owner_of(address: int) -> int | None:
+    """The number of the device whose memory an address is; None where it is of none."""
     from rocm.bindings.util.types import Pointer
 
     with suppress(FlylabError):
-        (found,) = library.call("hipPointerGetAttributes", Pointer(address), doing=f"asking whose memory '{name}' is")
+        (found,) = library.call("hipPointerGetAttributes", Pointer(address), doing="asking whose an address is")
         if found.type == library.hip().hipMemoryType.hipMemoryTypeDevice:
             return int(found.device)
-    raise ArgumentError(f"'{name}' is at the address {address:#x}, which is memory of no AMD GPU",
-                        hint="pass a tensor of the device, or one of the CPU's, which is copied")
+    return None
 
 
 def address_of(allocation: Any) -> int:

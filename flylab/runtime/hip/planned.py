@@ -61,10 +61,8 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
     on_host = any(memory.device == CPU for memory in memories)
     if on_host and not gpu.pageable:
         return None
-    operands = {f"_a{slot.at}": _range(slot.bound)
-                for slot in given if slot.bound.memory or slot.bound.host.kind == NUMBER}
     try:
-        steps = Steps(compiled, operands)
+        steps = Steps(compiled, [operand for slot in given for operand in _operands(slot)])
     except Unplanned:
         return None
     module, ordinal = module_of(compiled, device.ordinal), device.ordinal
@@ -89,12 +87,19 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
     return found
 
 
-def _range(bound: Bound) -> Range | None:
-    """What the binder has checked of an argument: an address, or a number of its format; nothing is known of floats."""
-    if bound.memory is not None:
-        return 0, (1 << 64) - 1
-    dtype = bound.host.spec.dtype
-    return None if dtype.is_float or dtype.kind == BOOL else integer_range(dtype)
+def _operands(slot: Slot) -> list[tuple[str, Range | None]]:
+    """The launcher's runtime arguments for an argument, as text, and what the binder has checked of them.
+
+    Those of a tensor are its address and the numbers of a runtime layout, which the plan's key holds; nothing is known
+    of floats.
+    """
+    name, host = f"_a{slot.at}", slot.bound.host
+    if slot.bound.memory is not None:
+        return [(name, (0, (1 << 64) - 1)), *((str(leaf), (leaf, leaf)) for leaf in slot.bound.leaves)]
+    if host.kind != NUMBER:
+        return []
+    dtype = host.spec.dtype
+    return [(name, None if dtype.is_float or dtype.kind == BOOL else integer_range(dtype))]
 
 
 def _text(ordinal: int, given: Sequence[Slot], steps: Steps, on_host: bool) -> str:

@@ -1,0 +1,91 @@
+"""What commands print: tables, JSON, colours where a terminal has them, errors as sentences."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from flylab import settings
+from flylab.errors import FlylabError
+
+RED, GREEN, YELLOW = 31, 32, 33
+
+
+def prepare() -> bool:
+    """Make the standard streams fit for any text; whether there is a standard output.
+
+    A stream that is closed is replaced by one that leads nowhere. What a terminal's encoding lacks is shown by its
+    number, and is no error.
+    """
+    there = sys.stdout is not None
+    if not there:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - it lives as long as the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure") and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")
+    return there
+
+
+def discard() -> None:
+    """Let nothing more be written to the standard output, which nobody reads."""
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    os.dup2(sys.stdout.fileno(), 1)
+
+
+def paint(text: str, colour: int, stream: TextIO | None = None) -> str:
+    """The text in a colour, where the stream is a terminal and NO_COLOR is not set."""
+    stream = stream or sys.stdout
+    return f"\x1b[{colour}m{text}\x1b[0m" if stream.isatty() and not settings.NO_COLOR.source else text
+
+
+def say(text: str) -> None:
+    """Print a line for the person who waits, beside what the command gives."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def say_error(error: FlylabError) -> None:
+    """Print an error as its sentence."""
+    say(f"{paint('error:', RED, sys.stderr)} {error}")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(value, indent=2, ensure_ascii=not _is_unicode()))
+
+
+def _is_unicode() -> bool:
+    return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
+
+
+def table(rows: Sequence[Sequence[Any]], heading: Sequence[str] = (), right: Sequence[int] = ()) -> str:
+    """Rows as columns, the first line the heading; columns of the numbers in `right` are set to the right.
+
+    The last column is wrapped where the terminal ends.
+
+    >>> print(table([("a", 7), ("bb", 128)], ("name", "size"), right=[1]))
+    name  size
+    a        7
+    bb     128
+    """
+    cells = [[str(cell) for cell in row] for row in ([heading] if heading else []) + list(rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        padded = [cell.rjust(w) if n in right else cell.ljust(w)
+                  for n, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append(_wrapped("  ".join([*padded[:-1], ""]), padded[-1].rstrip()))
+    return "\n".join(lines)
+
+
+def _wrapped(before: str, last: str) -> str:
+    room = shutil.get_terminal_size().columns - len(before) if sys.stdout.isatty() else 0
+    if room < 20 or len(last) <= room:
+        return (before + last).rstrip()
+    return textwrap.fill(last, room + len(before), initial_indent=before, subsequent_indent=" " * len(before))

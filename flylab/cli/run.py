@@ -1,0 +1,160 @@
+"""`flylab run`: a script, or one launcher of a file on random inputs, and what each launch did."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flylab.cli.arguments import SYNTAX, assignments
+from flylab.cli.chosen import choose
+from flylab.cli.files import execute as execute_file
+from flylab.cli.files import split
+from flylab.cli.output import print_json, say, say_error
+from flylab.cli.usage import FAILED, UsageError
+from flylab.errors import FlylabError
+from flylab.places import of_traceback, user_part
+
+if TYPE_CHECKING:
+    from flylab.runtime.run import Run
+
+HELP = "run a script on a chosen device, or one launcher on random inputs, and say what each launch did"
+EPILOG = SYNTAX + """
+flylab run script.py                                    as python script.py, then a line for each launch
+flylab run script.py --device gfx950 --check all -- -n 8     the script gets what follows --
+flylab run kernel.py:launch -a A,B=f32[1024] --counters      one launch on random inputs
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `flylab run`."""
+    parser.add_argument("file", metavar="FILE[:LAUNCHER]", help="a Python file, and a launcher in it")
+    parser.add_argument("args", nargs="*", metavar="ARG", help="arguments of the script; options of it go after --")
+    parser.add_argument("--device", help="emulated, gfx942, gfx950, hip, hip:1 (default: as FLYLAB_DEVICE says)")
+    parser.add_argument("--check", choices=["auto", "all", "none"],
+                        help="what launches on the software device are checked for (default: as FLYLAB_CHECK says)")
+    parser.add_argument("--counters", action="store_true", help="count what each line and instruction does")
+    parser.add_argument("-a", "--arg", action="append", default=[], metavar="NAME=VALUE",
+                        help="an argument of the launcher, as below")
+    parser.add_argument("--seed", type=int, default=0, help="of the random inputs (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON; what the script prints goes to the errors")
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run; the exit code of the script, 1 where it or a launch raises."""
+    import flylab
+
+    path, name = split(options.file)
+    if name is None and options.arg:
+        raise UsageError("--arg goes to a launcher, and none is named", hint=f"flylab run {path}:LAUNCHER --arg ...")
+    if name is not None and (options.args or options.rest):
+        raise UsageError(f"{options.file} is a launcher, and takes no {' '.join(options.args + options.rest)}",
+                         hint="give --arg NAME=VALUE")
+    launches: list[dict[str, Any]] = []
+    quiet = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
+    with flylab.use(options.device), flylab.watch(options.check or "auto", options.counters), _noted(launches), quiet:
+        if name is None:
+            code = run_script(path, [*options.args, *options.rest])
+        else:
+            code = run_launcher(options.file, assignments(options.arg), options.seed)
+    if options.json:
+        print_json({"launches": launches, "exit_code": code})
+    else:
+        sys.stdout.flush()
+        for line in summary(launches):
+            say(line) if name is None else print(line)
+    return code
+
+
+@contextlib.contextmanager
+def _noted(launches: list[dict[str, Any]]) -> Iterator[None]:
+    """Each launch of the block is described in the list."""
+    from flylab.runtime.run import observers
+
+    def note(run: Run) -> None:
+        launches.extend(described(run, report) for report in run.reports)
+
+    observers.append(note)
+    try:
+        yield
+    finally:
+        observers.remove(note)
+
+
+def run_script(path: Path, arguments: list[str]) -> int:
+    """Run a file as `python FILE ARGS` does; its exit code."""
+    sys.argv = [str(path), *arguments]
+    return _guarded(lambda: execute_file(path, "__main__"))
+
+
+def run_launcher(file: str, given: dict[str, str], seed: int) -> int:
+    """Launch one launcher once, its tensors filled with random numbers."""
+    from flylab.runtime.device import current
+
+    (chosen, *others) = choose(file, given)
+    if others or chosen.kernel is not None:
+        raise UsageError(f"{file} names a kernel", hint=f"name what launches it: {chosen.name}")
+    arguments = chosen.arguments(current().target)
+    fill([value for name, value in arguments.items() if isinstance(chosen.given.get(name), str)], seed)
+    return _guarded(lambda: chosen.launcher(**arguments))
+
+
+def fill(values: list[Any], seed: int) -> None:
+    """Fill the arrays among some values: floats as normal numbers, integers from 0 to 15, as far as the format goes."""
+    import numpy
+
+    random = numpy.random.default_rng(seed)
+    for array in values:
+        if isinstance(array, numpy.ndarray):
+            whole = numpy.issubdtype(array.dtype, numpy.integer)
+            numbers: Any = random.integers(0, 16, array.shape) if whole else random.standard_normal(array.shape)
+            array[...] = numbers.astype(array.dtype)
+
+
+def _guarded(function: Any) -> int:
+    """Call it; its exit code. An error of flylab is said as a sentence, another one with the user's lines of it."""
+    try:
+        function()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        say(str(end.code))
+        return FAILED
+    except FlylabError as error:
+        say_error(error.at(of_traceback(error.__traceback__)))
+        return FAILED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        sys.stdout.flush()
+        traceback.print_exception(error.with_traceback(user_part(error.__traceback__)))
+        return FAILED
+    return 0
+
+
+def described(run: Run, report: Any) -> dict[str, Any]:
+    """What one kernel of a launch did, as plain data; `text` is a line, or several where it was counted."""
+    counters = getattr(report, "counters", None)
+    kernel = getattr(report, "kernel", None)
+    figures = {name: getattr(report, name) for name in ("workgroups", "waves", "instructions", "clamped")
+               if hasattr(report, name)}
+    return {"device": str(run.device), "launcher": run.compiled.launcher.name, "kernel": kernel, **figures,
+            "counters": asdict(counters.totals) if counters is not None else None,
+            "text": f"{run.device}: {report}" + (f"\n{counters}" if counters is not None else "")}
+
+
+def summary(launches: list[dict[str, Any]]) -> Iterator[str]:
+    """A text for each launch; those that did the same are one, with their number."""
+    times: dict[str, int] = {}
+    for launch in launches:
+        times[launch["text"]] = times.get(launch["text"], 0) + 1
+    for text, count in times.items():
+        first, newline, more = text.partition("\n")
+        yield first + (f", {count} times" if count > 1 else "") + newline + more
+    if not launches:
+        yield "nothing was launched"
