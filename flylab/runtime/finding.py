@@ -11,6 +11,7 @@ from flylab.compiler.jit import Launcher
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
+from flylab.compiler.why import Compilation
 from flylab.errors import FlylabError
 from flylab.places import of_traceback
 from flylab.runtime.arguments import Bound
@@ -28,6 +29,8 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     known: list[tuple[Compiled, Dependencies]] = launcher.specialisations.get(key, [])
     for compiled, dependencies in known:
         if dependencies.fit(constants):
+            for function in (launcher, *compiled.functions.values()):
+                function.history.found = "in memory"
             return compiled
     shown_in_cells()
     try:
@@ -37,6 +40,8 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     if settings.DUMP_IR.flag():
         _dump(made)
     read = Dependencies.of([launcher, *made.functions.values()], constants)
+    chosen = {"chip": device.target.arch, settings.OPT_LEVEL.names[0]: level}
+    Compilation(launcher, tuple(made.functions.values()), chosen, hosts, read).note()
     launcher.specialisations[key] = [pair for pair in known if not pair[1].changed()] + [(made, read)]
     return made
 
