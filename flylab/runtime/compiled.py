@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flylab.codegen import amdgpu, hsaco
+from flylab.codegen import amdgpu
 from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
 from flylab.codegen.origins import Origin, origins
@@ -52,10 +52,13 @@ class Compiled:
     """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
     launch_lines: dict[str, SourceLine | None]
     """Kernel symbol -> the user's line that launches it."""
-    llvm: str
-    code: amdgpu.Optimised
+    print_llvm: Callable[[], str] = field(repr=False)
+    """Gives the LLVM IR."""
+    code: amdgpu.Code
     print_traced: Callable[[], str] = field(repr=False)
     """Gives the text of the traced module, with its locations."""
+    kept: str = "not kept on disk"
+    """Whether it is on disk, for other processes, or comes from there; and why not."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
     _call: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -79,13 +82,18 @@ class Compiled:
     @cached_property
     def hsaco(self) -> bytes:
         """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
-        return hsaco.link(self.object_code)
+        return self.code.hsaco
 
     def save_hsaco(self, path: str | Path) -> Path:
         """Write the loadable code object to a file; its path."""
         path = Path(path)
         path.write_bytes(self.hsaco)
         return path
+
+    @cached_property
+    def llvm(self) -> str:
+        """The LLVM IR before LLVM's optimisation, as text."""
+        return self.print_llvm()
 
     @cached_property
     def traced_text(self) -> str:
@@ -191,7 +199,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced.checks,
         traced.lines,
         traced.launch_lines,
-        text,
+        functools.partial(str, text),
         code,
         functools.partial(_print, traced.module.operation),
     )
