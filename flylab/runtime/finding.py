@@ -15,7 +15,7 @@ from flylab.compiler.why import Compilation
 from flylab.errors import FlylabError
 from flylab.places import of_traceback
 from flylab.runtime.arguments import Bound
-from flylab.runtime.cache.keeping import Input, found_or_made
+from flylab.runtime.cache.keeping import READ, Input, found_or_made
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
 from flylab.runtime.native_output import shown_in_cells
@@ -43,7 +43,8 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
         _dump(made)
     read = Dependencies.of([launcher, *made.functions.values()], constants)
     chosen = {"chip": device.target.arch, settings.OPT_LEVEL.names[0]: level}
-    Compilation(launcher, tuple(made.functions.values()), chosen, hosts, read).note()
+    found = "on disk" if made.kept == READ else ""
+    Compilation(launcher, tuple(made.functions.values()), chosen, hosts, read, found).note()
     launcher.specialisations[key] = [pair for pair in known if not pair[1].changed()] + [(made, read)]
     return made
 

@@ -10,6 +10,7 @@ import gc
 import threading
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,9 @@ k, launch, change = factory(10.0, parts)
 """
 # Before any change: 2 * 2 + 4 + 0.5 + 10 + 100
 
+AGAIN = "def helper(x, k=1.0, *, w=1.0):\n    return x + 5.0"
 R01: dict[str, tuple[Callable[[dict[str, Any]], Any], float, str]] = {
-    "a helper": (lambda n: exec(compile("def helper(x, k=1.0, *, w=1.0):\n    return x + 5.0", "<cell again>", "exec"), n), 128.5,
+    "a helper": (lambda n: exec(compile(AGAIN, "<cell again>", "exec"), n), 128.5,
                  "helper 'helper' was defined anew in <cell again>, line 1"),
     "its code alone": (lambda n: setattr(n["helper"], "__code__", (lambda x, k=1.0, *, w=1.0: x + 5.0).__code__), 128.5,
                        "helper 'helper' has other code, of "),
@@ -157,6 +159,23 @@ def test_r01_why_names_arguments_settings_and_where_it_was_found(
         flyc.compile(launch, np.zeros(4096, np.float16)[::2], 7)
     said = launch.why_recompiled()
     assert said.startswith("the last call of 'launch' compiled nothing: it was found in memory\n")
+
+
+def test_r01_why_says_that_a_compilation_was_found_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FLYLAB_RUNTIME_ENABLE_CACHE", "1")
+    monkeypatch.setenv("FLYLAB_RUNTIME_CACHE_DIR", str(tmp_path))
+    text = "A[fx.thread_idx.x] = scale"
+    for said in ("'launch' was compiled for the first time: chip ",
+                 "nothing was compiled: 'launch' was found on disk\n'launch' was looked up for the first time: chip "):
+        names = kernel_of(text)
+        names["scale"] = 3.0
+        assert ran(names["launch"]) == 3.0
+        assert names["launch"].why_recompiled().startswith(said)
+    names["scale"] = 4.0
+    assert ran(names["launch"]) == 4.0
+    assert names["k"].why_recompiled() == "'k' was compiled again, since\n  global 'scale': 3.0 -> 4.0"
 
 
 def test_r01_a_kernel_and_a_launcher_defined_anew_under_their_names() -> None:
