@@ -102,7 +102,12 @@ def _learn(plans: Plans, key: Any, where: Surroundings, fits: Callable[[], bool]
     device, compiled, bound = what
     if any(each.memory is not None and each.host.spec.align > KEYED for each in bound):
         return  # it relies on more of an address than the key holds
-    made = software.plan(device, compiled, bound) if device.kind == EMULATED else None
+    if device.kind == EMULATED:
+        made: Callable[..., Any] | None = software.plan(device, compiled, bound)
+    else:
+        from flylab.runtime.hip import planned
+
+        made = planned.plan(device, compiled, bound)
     if made is not None:
         plans.add(key, Plan(where, fits, made))
 
