@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flylab import settings
 from flylab.codegen import amdgpu, hsaco
 from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
@@ -57,6 +58,8 @@ class Compiled:
     print_traced: Callable[[], str] = field(repr=False)
     """Gives the text of the traced module, with its locations."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
+    _linked: dict[bool, bytes] = field(default_factory=dict, repr=False)
+    """The loadable code object, with the lines of the source and without."""
     _call: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
@@ -76,10 +79,16 @@ class Compiled:
         """The relocatable ELF object."""
         return self.code.object_code
 
-    @cached_property
+    @property
     def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
-        return hsaco.link(self.object_code)
+        """The loadable code object, with the lines of the source where FLYLAB_DEBUG_ENABLE_DEBUG_INFO says so.
+
+        Raises `ToolchainError` where the machine has no lld.
+        """
+        lines = settings.DEBUG_INFO.flag()
+        if lines not in self._linked:
+            self._linked[lines] = hsaco.link(self.object_code, debug_info=lines)
+        return self._linked[lines]
 
     def save_hsaco(self, path: str | Path) -> Path:
         """Write the loadable code object to a file; its path."""
