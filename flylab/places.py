@@ -16,6 +16,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _own_file: dict[str, bool] = {}
+TEXTS: dict[str, list[str]] = {}
+"""The lines of files that were edited after their import, as they were at the import."""
 _spans: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
 """By the id of a code, which is kept: Python takes codes for equal whose lines differ."""
 
@@ -40,7 +42,9 @@ class SourceLine:
     def of(cls, file: str, line: int, column: int | None = None, end_column: int | None = None,
            function: str | None = None) -> SourceLine:
         """The place with its text, read from the file or from linecache (cells, `exec`)."""
-        return cls(file, line, linecache.getline(file, line).rstrip("\n"), column, end_column, function)
+        lines = TEXTS.get(file) or linecache.getlines(file)
+        text = lines[line - 1].rstrip("\n") if 1 <= line <= len(lines) else ""
+        return cls(file, line, text, column, end_column, function)
 
     @property
     def name(self) -> str:

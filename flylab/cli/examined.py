@@ -173,7 +173,7 @@ def _cache(row: Setting[Path], inner: Setting[Path] | None = None) -> Callable[[
     def look() -> Seen:
         folder = row.value()
         sizes = list(_sizes(str(folder), str(inner.value()) if inner else ""))
-        text = f"{folder}: {len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB"
+        text = f"{folder}: {len(sizes)} file{'s' * (len(sizes) != 1)}, {sum(sizes) / 2**20:.1f} MiB"
         nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):
             mend = f"set {row.names[0]} to a folder that can be written"

@@ -134,6 +134,30 @@ def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     return Optimised(bytes(module.as_bitcode()), target, opt_level, has_assembly(kept), barriers)
 
 
+def changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
+    """The code after a change of its module's text, whose functions that are always to be inlined are then inlined.
+
+    Raises what `change` raises, and `CompileError` where LLVM refuses what it gives.
+    """
+    found: Optimised = interruptible(_alone, _changed, code, change)
+    return found
+
+
+def _changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
+    llvm = _llvm()
+    try:
+        module = llvm.parse_assembly(change(str(llvm.parse_bitcode(code.bitcode))))
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM refuses a changed module: {error}", hint="this is a fault of flylab: please report the kernel"
+        ) from None
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    machine = _machine(code.target, code.opt_level)
+    passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    return Optimised(bytes(module.as_bitcode()), code.target, code.opt_level, code.has_assembly, code.barriers)
+
+
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:
     """The ISA of LLVM IR for a chip, as data: see `optimise`."""
     return Isa.parse(optimise(llvm_ir, target, opt_level).assembly)

@@ -29,6 +29,7 @@ class TracedFunction(Inspectable):
     def __init__(self, function: Callable[..., Any], name: str | None = None):
         if not hasattr(function, "__code__") or function.__name__ == "<lambda>":
             raise TraceError(f"@flyc.{self.decorator} on {function!r}", hint="decorate a function written with `def`")
+        sources.note(function)
         self.function = function
         self.name = function.__name__ if name is None else name
         self.signature = Signature(function)

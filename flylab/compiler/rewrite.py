@@ -6,11 +6,9 @@ the user's that a traced one calls is rewritten too, so that its branches are th
 """
 
 from __future__ import annotations
-import __future__
 
 import ast
 import functools
-import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from typing import Any
 
 from flylab.compiler.asking import explained
 from flylab.compiler.control.hooks import Hooks
+from flylab.compiler.in_place import code_of, module_around
 from flylab.compiler.source import Source, read
 from flylab.compiler.syntax.exits import HOOK
 from flylab.compiler.syntax.hooking import Hooking, Site
@@ -122,18 +121,10 @@ def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
 
     It keeps the user's file and lines, so tracebacks and locations need no translation.
     """
-    free = original.__code__.co_freevars
     # A function nested in a rewritten one has the hook among its free names already.
-    factory = ast.parse(f"def __flylab_factory__({', '.join(dict.fromkeys((HOOK, *free)))}): pass").body[0]
-    inside = _in_its_class(rewritten.tree, original.__qualname__)
-    # A name of its own (or of its class) that it finds in its globals must not become a local of the factory.
-    shared = [] if inside.name in free else [ast.Global([inside.name])]
-    factory.body = [*shared, inside]  # type: ignore[attr-defined]
-    module = ast.Module([factory], [])
+    module = module_around(rewritten.tree, original, (HOOK,))
     fill_locations(module)
-    flags = original.__code__.co_flags & __future__.annotations.compiler_flag
-    made = compile(module, rewritten.source.file, "exec", flags, dont_inherit=True)
-    code = _function_code(made, rewritten.tree.name)
+    code = code_of(module, rewritten.tree.name, original, rewritten.source.file)
     code = code.replace(co_qualname=original.__code__.co_qualname)  # what a traceback calls it
     _note(code)
     return Code(code, Hooks(rewritten.sites, callee))
@@ -194,7 +185,7 @@ def _code_of(function: types.FunctionType) -> Code | None:
             try:
                 source = read(function)
             except TraceError as error:
-                UNREAD[id(original)] = original, error.message
+                UNREAD[id(original)] = original, error.message, error.hint or ""
             else:
                 _codes[id(original)] = original, compiled(rewrite(source, function, is_traced=False), function)
     return _codes[id(original)][1]
@@ -203,25 +194,3 @@ def _code_of(function: types.FunctionType) -> Code | None:
 def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[..., Any]:
     """The rewritten function as a callable with the original's globals, closure and defaults."""
     return compiled(rewritten, original).bound(original)  # type: ignore[arg-type]
-
-
-def _in_its_class(tree: ast.FunctionDef, qualified: str) -> ast.FunctionDef | ast.ClassDef:
-    """The function inside a class named as the one it was written in, which is what `self.__name` depends on."""
-    parts = qualified.split(".")
-    classes = [a for a, b in zip(parts, parts[1:], strict=False) if "<locals>" not in (a, b)]
-    if not classes:
-        return tree
-    inside: ast.ClassDef = ast.parse(f"class {classes[-1]}: pass").body[0]  # type: ignore[assignment]
-    inside.body = [tree]
-    return inside
-
-
-def _function_code(module: types.CodeType, name: str) -> types.CodeType:
-    """The code object of the outermost function of that name in a module's code."""
-    level = [module]
-    while level:
-        level = [c for code in level for c in code.co_consts if isinstance(c, types.CodeType)]
-        for code in level:
-            if code.co_name == name and code.co_flags & inspect.CO_OPTIMIZED:  # a class's code is not optimised
-                return code
-    raise TraceError(f"'{name}' was lost in rewriting")

@@ -8,8 +8,8 @@ import types
 from flylab.errors import TraceError
 from flylab.places import user_frame
 
-UNREAD: dict[int, tuple[types.CodeType, str]] = {}
-"""Why the text of a function could not be read, by the id of its code, which is kept."""
+UNREAD: dict[int, tuple[types.CodeType, str, str]] = {}
+"""Why the text of a function could not be read and how to mend that, by the id of its code, which is kept."""
 REWRITTEN: dict[int, types.CodeType] = {}
 """The codes whose control flow goes through the hooks, by id."""
 
@@ -44,7 +44,7 @@ def why_pythons() -> tuple[str, str] | None:
     if code is None or id(code) in REWRITTEN or code.co_name == "<module>":
         return None
     if id(code) in UNREAD:
-        return UNREAD[id(code)][1], "define it in a file or a notebook cell; for exec, register it in linecache.cache"
+        return UNREAD[id(code)][1:]
     if code.co_name == "<lambda>":
         message = "this lambda is not written in a kernel, so its choices are Python's"
         return message, "write it as a function, with `def`"

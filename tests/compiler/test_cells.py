@@ -80,7 +80,7 @@ def test_where_the_text_cannot_be_had_a_sentence_says_so() -> None:
     assert results(shown) == ["still alive"]
 
 
-def test_a_file_edited_after_its_import_is_refused(tmp_path: Path) -> None:
+def test_a_file_edited_after_its_import_runs_as_it_was_imported(tmp_path: Path) -> None:
     file = tmp_path / "edited.py"
     head = "import flylab.compiler as flyc\nimport flylab.expr as fx\n"
     file.write_text(head + body("1.0"))
@@ -92,12 +92,10 @@ def test_a_file_edited_after_its_import_is_refused(tmp_path: Path) -> None:
         path = edited.__file__
         text = open(path).read()
         open(path, "w").write("# 1\\n# 2\\n# 3\\n" + text)
-        try:
-            edited.launch(np.zeros(64, np.float32))
-        except Exception as error:
-            print(type(error).__name__, error)
+        a = np.zeros(64, np.float32)
+        edited.launch(a)
+        print(a[0])
     """)
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("TraceError") and "the file changed after its import" in done.stdout
-    assert "reload" in done.stdout
+    assert done.stdout == "1.0\n"

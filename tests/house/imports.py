@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "runtime": BASE | {"layout", "atoms", "dialect", "expr", "compiler", "passes", "passes.recording", "codegen",
                        "codegen.isa", "emulator", "emulator.log"},
     # A device's package of its own: what is above asks `runtime.backend` for it.
-    "runtime.hip": BASE | {"compiler", "emulator", "expr", "passes", "runtime"},
+    "runtime.hip": BASE | {"codegen", "compiler", "emulator", "expr", "passes", "runtime"},
     "model": BASE | {"codegen.isa", "emulator.log"},
     "autotune": BASE | {"compiler", "runtime", "model"},
     "viz": BASE | PICTURED,

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flylab.codegen.failures import WORDS
 from flylab.compiler.signature import STREAM
 from flylab.errors import DeviceError
+from flylab.passes.checks import LANES
 from flylab.passes.host import Launch
 from flylab.passes.printf import NEXT, START
 from flylab.runtime.arguments import Bound
@@ -50,9 +52,9 @@ class Gpu:
         return Held(self.device, memories, handle_of(given, self.device.ordinal))
 
     def launch(self, compiled: Compiled, launch: Launch, held: Any, stream: Any = None) -> Launched:
-        """Launch one kernel, and do not wait for it, but for one that prints.
+        """Launch one kernel, and do not wait for it, but for one that prints or checks.
 
-        Raises `DeviceError` for what HIP refuses, and where an earlier kernel went wrong.
+        Raises `DeviceError` for what HIP refuses, and where an earlier kernel went wrong, `CheckFailed` for a check.
         """
         if asked() != Asked():
             raise DeviceError(f"a GPU counts and checks nothing, and this launch runs on {self.device}",
@@ -66,6 +68,8 @@ class Gpu:
                 _print(compiled, launch, function, handle)
             else:
                 _launch(function, launch, packed(compiled, launch), handle)
+            if function.failed_check:
+                _check(compiled, launch, function, handle)
         return Launched(kernel, launch.extents[:3], launch.extents[3:], launch.smem, f"hip:{ordinal}")
 
 
@@ -92,3 +96,21 @@ def _print(compiled: Compiled, launch: Launch, function: Function, handle: int) 
         synchronize_stream(function.ordinal, handle)
     print(buffer.text(compiled.lines[launch.kernel], launch.extents[:3], launch.extents[3:]), end="")
     buffer.check(launch.kernel)
+
+
+def _check(compiled: Compiled, launch: Launch, function: Function, handle: int) -> None:
+    """Wait for a kernel that checks. Raises `CheckFailed` for the first check that failed, by time."""
+    from rocm.bindings.util.types import Pointer
+
+    record = (ctypes.c_uint32 * WORDS)()
+    doing = f"asking which check of '{launch.kernel}' failed"
+    copy(ctypes.addressof(record), function.failed_check, ctypes.sizeof(record), "DeviceToHost", handle, doing)
+    synchronize_stream(function.ordinal, handle)
+    which, x, y, z, thread = record
+    if not which:
+        return
+    library.call("hipMemsetAsync", Pointer(function.failed_check), 0, ctypes.sizeof(record), stream_pointer(handle),
+                 doing=doing)
+    at = thread & 1023, thread >> 10 & 1023, thread >> 20
+    check = compiled.checks[launch.kernel][(which - 1) // LANES]
+    raise check.failed(f"\n    in block {(x, y, z)}, thread {at} of kernel '{launch.kernel}'")

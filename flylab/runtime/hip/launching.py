@@ -47,15 +47,20 @@ class Packet:
 
 
 class Function:
-    """A kernel on a device."""
+    """A kernel on a device.
 
-    __slots__ = ("name", "pointer", "kernarg_bytes", "ordinal", "sent", "_packets", "_launch", "_no_list")
+    `failed_check` is the address on the device at which it writes which of its checks failed, 0 where it has none:
+    whoever launches a kernel with checks, or one that prints, has to wait for it (`flylab.runtime.hip.backend`).
+    """
 
-    def __init__(self, name: str, pointer: Any, kernarg_bytes: int, ordinal: int):
+    __slots__ = ("name", "pointer", "kernarg_bytes", "ordinal", "failed_check", "sent", "_packets", "_launch",
+                 "_no_list")
+
+    def __init__(self, name: str, pointer: Any, kernarg_bytes: int, ordinal: int, failed_check: int = 0):
         from rocm.bindings.util.types import ListOfPointer
 
         self.name, self.pointer, self.kernarg_bytes, self.ordinal = name, pointer, kernarg_bytes, ordinal
-        self.sent = sent_to(ordinal)
+        self.failed_check, self.sent = failed_check, sent_to(ordinal)
         self._packets: list[Packet] = []
         self._launch = library.hip().hipModuleLaunchKernel
         self._no_list = ListOfPointer(None)

@@ -7,28 +7,42 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
+from flylab.codegen.failures import VARIABLE, written_down
+from flylab.codegen.hsaco import link
 from flylab.errors import FlylabError
 from flylab.runtime.hip import devices, library
 from flylab.runtime.hip.launching import Function
+from flylab.runtime.hip.memory import address_of
 
 _loading = threading.Lock()
 _loaded: dict[tuple[int, int], Module] = {}
-_compilations: dict[int, weakref.ref[Any]] = {}
 
 
 class Module:
-    """A compilation's code object on one device, and the kernels in it."""
+    """A compilation's code object on one device, and the kernels in it.
+
+    Where a kernel checks something, the code object is one whose checks write down what failed, and do not trap.
+    """
 
     def __init__(self, compiled: Any, ordinal: int):
         self.ordinal = ordinal
         self.functions: dict[str, Function] = {}
-        image = compiled.hsaco
+        checking = {name for name in compiled.isa.kernels if compiled.checks.get(name)}
+        self.code = written_down(compiled.code) if checking else compiled.code
+        self.image = link(self.code.object_code) if checking else compiled.hsaco
         doing = f"loading the code object of '{compiled.launcher.name}' for {compiled.target} on hip:{ordinal}"
         with devices.on(ordinal):
-            (self._module,) = library.call("hipModuleLoadData", image, doing=doing)
+            (self._module,) = library.call("hipModuleLoadData", self.image, doing=doing)
+            record = self._variable(VARIABLE, doing) if checking else 0
             for name, kernel in compiled.isa.kernels.items():
                 (symbol,) = library.call("hipModuleGetFunction", self._module, name.encode(), doing=doing)
-                self.functions[name] = Function(name, symbol, kernel.kernarg_size, ordinal)
+                failed = record if name in checking else 0
+                self.functions[name] = Function(name, symbol, kernel.kernarg_size, ordinal, failed)
+
+    def _variable(self, name: str, doing: str) -> int:
+        """The address of a variable of the code object on the device."""
+        address, _ = library.call("hipModuleGetGlobal", self._module, name.encode(), doing=doing)
+        return address_of(address)
 
     def unload(self) -> None:
         """Gives the code object's memory back, once what runs of it has ended."""
@@ -49,28 +63,26 @@ def module_of(compiled: Any, ordinal: int) -> Module:
             found = _loaded.get(key)
             if found is None:
                 found = Module(compiled, ordinal)
-                if id(compiled) not in _compilations:
-                    weakref.finalize(compiled, _unload, id(compiled)).atexit = False
-                _compilations[id(compiled)] = weakref.ref(compiled)
                 _loaded[key] = found
+                weakref.finalize(compiled, _unload, key, weakref.ref(found)).atexit = False
     return found
 
 
-def _unload(identity: int) -> None:
-    _compilations.pop(identity, None)
-    for key in [key for key in _loaded if key[0] == identity]:
+def _unload(key: tuple[int, int], module: weakref.ref[Module]) -> None:
+    """Unload a module, if it is still the one of its compilation."""
+    if _loaded.get(key) is module() is not None:
         _loaded.pop(key).unload()
 
 
-def loaded() -> list[Any]:
-    """The compilations that have a module on some device."""
-    return [compiled for each in list(_compilations.values()) if (compiled := each()) is not None]
+def loaded() -> list[Module]:
+    """The modules that are on devices now."""
+    return list(_loaded.values())
 
 
 def forget() -> None:
     """Unload every module; the next launch loads its own again."""
-    for identity in list(_compilations):
-        _unload(identity)
+    while _loaded:
+        _loaded.popitem()[1].unload()
 
 
 def function_of(compiled: Any, kernel: str, ordinal: int) -> Function:

@@ -22,7 +22,13 @@ enum { NAME = 0, TOTAL_MEMORY = 288, LDS_BYTES = 296, COMPUTE_UNITS = 388, ARCH 
 
 typedef struct { char arch[64], name[64]; size_t memory, used; int lds, pageable, error; double clock; } Device;
 typedef struct Memory { char *start; size_t size; int device; struct Memory *next; } Memory;
-typedef struct { char *image; size_t size; int device, functions; } Module;
+typedef struct Module {
+  char *image;
+  size_t size;
+  int device;
+  struct { char name[64], *start; size_t size; } variables[4];
+  struct Module *next;
+} Module;
 typedef struct { char name[256]; Module *module; unsigned lds, kernarg; } Function;
 typedef struct { int device, recorded, done; double time; } Event;
 typedef struct Operation {
@@ -52,6 +58,7 @@ static Device devices[MOST_DEVICES];
 static int count, lookup_error;
 static _Thread_local int current;
 static Memory *memories;
+static Module *modules;
 static Stream *streams, defaults[MOST_DEVICES];
 static uint64_t issued;
 static Callback *callback;
@@ -399,16 +406,20 @@ static const char *at(const Module *m, uint64_t address) {
       return m->image + segments[n].p_offset + (address - segments[n].p_vaddr);
   return NULL;
 }
-static const unsigned *descriptor(const Module *m, const char *kernel) {
-  char wanted[300];
-  snprintf(wanted, sizeof wanted, "%s.kd", kernel);
+static const Elf64_Sym *symbol(const Module *m, const char *wanted) {
   const Elf64_Shdr *table = section(m, SHT_DYNSYM);
   if (!table) return NULL;
   const char *names = m->image + ((Elf64_Shdr *)(m->image + ((Elf64_Ehdr *)m->image)->e_shoff))[table->sh_link].sh_offset;
   const Elf64_Sym *symbols = (void *)(m->image + table->sh_offset);
   for (size_t n = 0; n < table->sh_size / sizeof *symbols; n++)
-    if (!strcmp(names + symbols[n].st_name, wanted)) return (void *)at(m, symbols[n].st_value);
+    if (!strcmp(names + symbols[n].st_name, wanted)) return &symbols[n];
   return NULL;
+}
+static const unsigned *descriptor(const Module *m, const char *kernel) {
+  char wanted[300];
+  snprintf(wanted, sizeof wanted, "%s.kd", kernel);
+  const Elf64_Sym *found = symbol(m, wanted);
+  return found ? (void *)at(m, found->st_value) : NULL;
 }
 
 int hipModuleLoadData(Module **result, const void *image) {
@@ -419,10 +430,11 @@ int hipModuleLoadData(Module **result, const void *image) {
   unsigned machine = !strncmp(devices[current].arch, "gfx942", 6) ? 0x4c : !strncmp(devices[current].arch, "gfx950", 6) ? 0x4f : 0;
   if ((head->e_flags & 0xff) != machine) return NO_BINARY;
   if (devices[current].error) return devices[current].error;
-  Module *m = malloc(sizeof *m);
+  Module *m = calloc(1, sizeof *m);
+  m->next = modules, modules = m;
   m->size = head->e_shoff + (size_t)head->e_shnum * head->e_shentsize;
   m->image = memcpy(malloc(m->size), image, m->size);
-  m->device = current, m->functions = 0;
+  m->device = current;
   *result = m;
   return OK;
 }
@@ -432,6 +444,23 @@ int hipModuleUnload(Module *m) {
   free(m->image);
   m->image = NULL; // the record stays: a later launch from it is seen
   return code;
+}
+// A variable's memory; only of variables that are zero at first.
+int hipModuleGetGlobal(void **address, size_t *size, Module *m, const char *name) {
+  ENTER("%s", name);
+  const Elf64_Sym *found = m->image ? symbol(m, name) : NULL;
+  if (!found) return NOT_FOUND;
+  int n = 0;
+  while (m->variables[n].start && strcmp(m->variables[n].name, name)) n++;
+  if (!m->variables[n].start) {
+    snprintf(m->variables[n].name, sizeof m->variables[n].name, "%s", name);
+    m->variables[n].size = found->st_size, m->variables[n].start = calloc(1, found->st_size);
+    Memory *memory = malloc(sizeof *memory);
+    *memory = (Memory){m->variables[n].start, found->st_size, m->device, memories};
+    memories = memory;
+  }
+  *address = m->variables[n].start, *size = m->variables[n].size;
+  return OK;
 }
 int hipModuleGetFunction(Function **result, Module *m, const char *name) {
   ENTER("%s", name);
@@ -469,7 +498,7 @@ int hipModuleLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, un
 void standin_reset(int n, int error) {
   pthread_mutex_lock(&lock);
   for (int d = 0; d < MOST_DEVICES; d++) devices[d].error = OK, defaults[d] = (Stream){.device = d};
-  streams = NULL, memories = NULL, text_size = 0, callback = NULL, count = n, lookup_error = error, current = 0;
+  streams = NULL, memories = NULL, modules = NULL, text_size = 0, callback = NULL, count = n, lookup_error = error, current = 0;
   memset(failures, 0, sizeof failures), memset(devices, 0, sizeof devices);
   standin_idle = 0, standin_launches = 0, standin_launch_ms = 0.25;
   if (text) text[0] = 0;
@@ -488,6 +517,13 @@ void standin_fail(const char *function, int code, int after) {
       failures[n].code = code, failures[n].after = after;
       return;
     }
+}
+// The memory of the n-th variable, that was asked for, of the module with this image; 0 after the last.
+int standin_variable(const void *image, int n, const char **name, void **start, size_t *size) {
+  for (Module *m = modules; m; m = m->next)
+    if (m->image == image && n < 4 && m->variables[n].start)
+      return *name = m->variables[n].name, *start = m->variables[n].start, *size = m->variables[n].size, 1;
+  return 0;
 }
 void standin_on_launch(Callback *given) { callback = given; }
 void standin_forget_log(void) {

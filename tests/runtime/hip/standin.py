@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 
 import flylab
+from flylab.codegen.isa import Isa
+from flylab.emulator import Program
 from flylab.emulator.arrays import Buffer
 from flylab.errors import FlylabError
 from flylab.runtime.hip import devices, launching, library, modules
@@ -84,6 +86,7 @@ class StandIn:
         """What the software device said of launches that failed."""
         self.reports: list[Any] = []
         """The software device's reports of launches."""
+        self._programs: dict[modules.Module, Program] = {}
         self._callback = _CALLBACK(self._run)
 
     def show(self, *gpus: Gpu, error: int = 0) -> None:
@@ -147,16 +150,37 @@ class StandIn:
             found.append(Buffer(f"allocation {len(found)}", start.value or 0, size.value))
         return found
 
+    def _program(self, image: int, size: int) -> Program:
+        """The program of a code object: of the code that the module with these very bytes was made of."""
+        loaded = ctypes.string_at(image, size)
+        module = next(module for module in modules.loaded() if module.image == loaded)
+        if module not in self._programs:
+            self._programs[module] = Program(Isa.parse(module.code.assembly))
+        return self._programs[module]
+
+    def _variables(self, image: int, program: Program) -> list[tuple[int, int, int]]:
+        """The variables of a module that somebody asked for: where the program has each, and where the stand-in."""
+        theirs = {buffer.name: buffer.address for buffer in program._image.buffers()}
+        name, start, size, found = ctypes.c_char_p(), ctypes.c_void_p(), ctypes.c_size_t(), list[tuple[int, int, int]]()
+        while self.library.standin_variable(ctypes.c_void_p(image), len(found), ctypes.byref(name), ctypes.byref(start),
+                                            ctypes.byref(size)):
+            found.append((theirs[(name.value or b"").decode()], start.value or 0, size.value))
+        return found
+
     def _run(self, name: bytes, image: int, size: int, extents: Any, smem: int, kernarg: int, nbytes: int,
              device: int) -> int:
         """Run a launch on the software device; what the GPU would report of it."""
         try:
-            loaded = ctypes.string_at(image, size)
-            compiled = next(c for c in modules.loaded() if c.hsaco == loaded)
+            program = self._program(image, size)
             grid, block = tuple(extents.contents[:3]), tuple(extents.contents[3:])
-            self.reports.append(compiled.program.launch_packed(
+            variables = self._variables(image, program)
+            for there, here, length in variables:
+                ctypes.memmove(there, here, length)
+            self.reports.append(program.launch_packed(
                 name.decode(), grid, block, ctypes.string_at(kernarg, nbytes), self.buffers(device), smem,
                 check=None if self.pageable else "bounds"))
+            for there, here, length in variables:
+                ctypes.memmove(here, there, length)
         except BaseException as error:
             self.errors.append(error)
             return ILLEGAL_ADDRESS if isinstance(error, FlylabError) else LAUNCH_FAILURE

@@ -1,0 +1,141 @@
+"""`flylab doctor`: what is there, what is missing, the command that brings it, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from flylab.cli import examined
+from flylab.cli.examined import ABSENT, BROKEN, EXAMINED, OK, examination
+from flylab.errors import DeviceError
+from tests.house.rules import ROOT
+
+
+def findings(flylab: Any, code: int = 0) -> dict[str, dict[str, Any]]:
+    done = flylab("doctor", "--json")
+    found = json.loads(done.out)
+    assert done.code == code and found["works"] == (code == 0)
+    return {row["name"]: row for row in found["findings"]}
+
+
+def test_a_machine_that_works(flylab: Any) -> None:
+    found = findings(flylab)
+    assert list(found) == list(EXAMINED)
+    assert found["numpy"]["text"] == np.__version__ and found["MLIR"]["text"] == version("xtc-mlir-python-bindings")
+    assert str(ROOT) in found["flylab"]["text"] and "a checkout" in found["flylab"]["text"]
+    for chip in ("gfx942", "gfx950"):
+        row = found[f"{chip} (software)"]
+        # 1024 elements, four a thread: 256 threads, which are 4 waves, each of them runs the whole kernel
+        assert row["state"] == OK and int(row["text"].split(": ")[1].split()[0]) % 4 == 0
+    assert all(row["mend"] for row in found.values() if row["state"] == BROKEN)
+
+
+def test_the_table_says_it_all(flylab: Any) -> None:
+    done = flylab("doctor")
+    assert done.code == 0 and done.out.endswith("flylab can compile, and run on the software device\n")
+    assert all(any(name in line for line in done.out.splitlines()) for name in EXAMINED)
+
+
+def test_missing_packages_have_the_command_that_brings_them(flylab: Any) -> None:
+    """In a process where nothing but Python's own and flylab's dependencies can be imported."""
+    away = ["torch", "jupyterlab", "ipykernel", "rocm", "ziglang"]
+    script = f"""
+import importlib.metadata, importlib.util, json, sys
+away = {away!r}
+real_version, real_find = importlib.metadata.version, importlib.util.find_spec
+def version(name):
+    if name.split("-")[0] in away:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return real_version(name)
+importlib.metadata.version = version
+importlib.util.find_spec = lambda name, *rest: None if name.split(".")[0] in away else real_find(name, *rest)
+for name in away:
+    sys.modules[name] = None
+from flylab.cli.main import main
+sys.exit(main(["doctor", "--json"]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    found = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
+    extras = {"torch": "lab", "JupyterLab": "notebook", "HIP bindings": "hip", "ipykernel": "notebook"}
+    for name, extra in extras.items():
+        assert found[name]["state"] == ABSENT
+        assert found[name]["mend"].startswith(f"pip install 'flylab[{extra}]'")
+    if found["lld"]["state"] != OK:  # no ROCm here
+        assert "flylab[aot]" in found["lld"]["mend"]
+
+
+def test_without_the_compiler_it_says_so_and_ends_with_1(flylab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlir", None)
+    found = findings(flylab, code=1)
+    assert found["MLIR"]["state"] == BROKEN and "pip install" in found["MLIR"]["mend"]
+
+
+def test_a_wrong_variable_breaks_it(flylab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYLAB_DEVICE", "gfx90a")
+    found = findings(flylab, code=1)
+    assert found["environment"]["state"] == found["device"]["state"] == BROKEN
+    assert "gfx90a" in found["environment"]["text"]
+    assert found["gfx942 (software)"]["state"] == OK  # which asks for its own device
+
+
+def test_wrong_numbers_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial compares: a sum that is made otherwise is not right."""
+    from flylab.kernels.elementwise import vector_add as module  # type: ignore[import-not-found]
+
+    from tests.samples import cell
+
+    names = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, C: fx.Tensor):
+            C[fx.thread_idx.x] = A[fx.thread_idx.x]
+
+        @flyc.jit
+        def launch(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, VEC: fx.Constexpr[int]):
+            k(A, C).launch(grid=1, block=64)
+    """)
+    monkeypatch.setattr(module, "vector_add", names["launch"])
+    assert examination("trial", EXAMINED["gfx950 (software)"]).state == BROKEN
+
+
+def test_caches(flylab: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    outer, inner = tmp_path / "cache", tmp_path / "cache" / "emulator"
+    (inner / "ab").mkdir(parents=True)
+    (inner / "ab" / "one.o").write_bytes(bytes(3 << 20))
+    (outer / "entry").write_bytes(bytes(1 << 20))
+    monkeypatch.setenv("FLYLAB_RUNTIME_CACHE_DIR", str(outer))
+    monkeypatch.setenv("FLYLAB_EMULATOR_CACHE_DIR", str(inner))
+    assert EXAMINED["compilations"]()[1].startswith(f"{outer}: 1 file, 1.0 MiB, writable, ")
+    assert EXAMINED["handlers"]()[1].startswith(f"{inner}: 1 file, 3.0 MiB, writable, ")
+    monkeypatch.setenv("FLYLAB_RUNTIME_CACHE_DIR", str(outer / "entry"))
+    monkeypatch.setattr(examined.os, "access", lambda path, mode: False)
+    state, text, mend = EXAMINED["compilations"]()
+    assert state == ABSENT and "nothing can be kept there" in text and "FLYLAB_RUNTIME_CACHE_DIR" in str(mend)
+
+
+def test_gpus_are_said_as_hip_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from flylab.runtime.hip import devices, library
+
+    monkeypatch.setattr(library, "find", lambda: Path("/rocm/lib/libamdhip64.so"))
+    mine = devices.Attached(0, "gfx942", "", "AMD Instinct MI300X", 192 << 30, False)
+    other = devices.Attached(1, "gfx90a", "", "AMD Instinct MI210", 64 << 30, False)
+    for there, state, words in (((mine, other), OK, "MI300X"), ((other,), ABSENT, "flylab launches on gfx942 (MI300X)"),
+                                ((), ABSENT, "no AMD GPU that this process may see")):
+        monkeypatch.setattr(devices, "attached", lambda there=there: there)
+        found = EXAMINED["GPU"]()
+        assert found[0] == state and words in found[1]
+
+    def fails() -> Any:
+        raise DeviceError("HIP failed", hint="look")
+
+    monkeypatch.setattr(devices, "attached", fails)
+    assert EXAMINED["GPU"]() == (ABSENT, "HIP failed", "look")
