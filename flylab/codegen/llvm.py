@@ -43,7 +43,8 @@ def _names(module: Any) -> dict[str, list[str]]:
 def _with_names(text: str, names: dict[str, list[str]]) -> str:
     """LLVM IR that tells the names of its kernels' arguments, which the metadata of the code object then has.
 
-    >>> print(_with_names("define amdgpu_kernel void @k(ptr %0, i32 %1) #0 {\\n}\\n!3 = !{}\\n", {"k": ["A", "n"]}), end="")
+    >>> text = "define amdgpu_kernel void @k(ptr %0, i32 %1) #0 {\\n}\\n!3 = !{}\\n"
+    >>> print(*_with_names(text, {"k": ["A", "n"]}).splitlines(), sep="\\n")
     define amdgpu_kernel void @k(ptr %0, i32 %1) #0 !kernel_arg_name !4 {
     }
     !3 = !{}
@@ -61,7 +62,6 @@ def _with_names(text: str, names: dict[str, list[str]]) -> str:
 
     text = _KERNEL.sub(named, text)
     return "\n".join([text.rstrip("\n"), *(f"!{free + n} = !{{{words}}}" for n, words in enumerate(added))]) + "\n"
-
 
 
 def place_arguments(module: Any) -> None:
@@ -89,6 +89,7 @@ _PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)(?:, column: (\d+))?,.* 
 _SCOPE = re.compile(r"^(!\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlockFile)\(.*\bfile: (!\d+)", re.M)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*)", directory: "(.*)"', re.M)
 _USE = re.compile(r",? !dbg (!\d+)")
+_NAMES = re.compile(r" !kernel_arg_name !\d+")
 
 
 def places_of(text: str) -> dict[str, tuple[str, int, int]]:
@@ -100,11 +101,14 @@ def places_of(text: str) -> dict[str, tuple[str, int, int]]:
 
 
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
-    """LLVM IR without its debug metadata, and for each line of it the line in the Python file `file`."""
+    """LLVM IR without its debug metadata, and for each line of it the line in the Python file `file`.
+
+    The names of arguments, which are metadata too, are left out with it.
+    """
     places = {name: line for name, (where, line, _) in places_of(text).items() if where == file}
     body = lines_of(text.split("\n!llvm.dbg.cu")[0].split("\n!llvm.module.flags")[0].rstrip())
     lines = []
     for line in body:
         use = _USE.search(line)
         lines.append(places.get(use[1]) if use else None)
-    return "\n".join(_USE.sub("", line) for line in body), tuple(lines)
+    return _NAMES.sub("", "\n".join(_USE.sub("", line) for line in body)), tuple(lines)

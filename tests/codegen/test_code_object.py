@@ -1,4 +1,4 @@
-"""The code object as LLVM's own tools read it: its type, metadata, descriptors and lines are what `Isa` and a launch say.
+"""The code object as LLVM's own tools read it: type, metadata, descriptors and lines are what `Isa` and a launch say.
 
 Source of the layouts: LLVM's AMDGPU usage guide, code object V5/V6 metadata and "Kernel Descriptor".
 """
@@ -170,7 +170,8 @@ def test_lines_in_the_object(name, chip, tmp_path, monkeypatch):
         plain = Isa.parse(made.code._emit("assembly")).kernels[name].instructions
         seen = 0
         for own, instruction in zip(plain, kernel.instructions, strict=True):
-            file, line = max((row for row in rows if row[0] <= at + own.address and not row[3]), key=lambda r: r[0])[1:3]
+            before = [row for row in rows if row[0] <= at + own.address and not row[3]]
+            _, file, line, _ = max(before, key=lambda row: row[0])
             assert line == (own.source[1] if own.source else 0), own
             if own.source:
                 assert (file, line) == instruction.source[:2] and file.startswith(str(ROOT / "kernels"))
