@@ -95,6 +95,10 @@ class OutOfBounds(DeviceError):
     """A kernel touched memory that none of its arguments holds."""
 
 
+class CacheWarning(UserWarning):
+    """What is wrong with the compilations on disk; flylab goes on without them."""
+
+
 class DebugError(FlylabError):
     """What was asked of the debugger, and it cannot do: a register, line, wave or time that is not there."""
 

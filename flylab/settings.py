@@ -175,13 +175,3 @@ def known() -> list[str]:
 def unknown() -> list[str]:
     """The variables of the environment that begin as flylab's do, and are none of them."""
     return sorted(name for name in os.environ if name.startswith((PREFIX, ALIAS)) and name not in known())
-
-
-def opt_level() -> int:
-    """LLVM's optimisation level, 0 to 3. Raises `FlylabError` for anything else."""
-    return OPT_LEVEL.value()
-
-
-def printf_bytes() -> int:
-    """Bytes of the buffer for `fx.printf`. Raises `FlylabError` for what is no number of 64 or more."""
-    return PRINTF_BYTES.value()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from flylab.cli.usage import UsageError, nearest
@@ -24,10 +24,12 @@ arguments: -a NAME=VALUE, or -a NAME,NAME=VALUE for several of one kind
   A=f32[1024,64]         a tensor: format and shape, row by row. Formats: f32 f16 bf16 f64 i8 i32 u8 ..., fp8 and bf8
                          are the chip's own
   A=f32[8,64]:(1,8)      a tensor with strides, in elements
+  A=DATA                 an array that the file makes, or any expression that gives one
   n=1024                 a number, or any other Python expression; the file's names count: n=4*BLOCK, dtype=fx.Float16
   N=constexpr:4          a constant, where the launcher's annotation does not say so
   x=f32:0.5              a number of that format, where the annotation does not say so
 """
+Make = Callable[[str, DType, Sequence[int], Sequence[int] | None], Any]
 TENSOR_TEXT = re.compile(r"\s*(\w+)\s*\[(.*?)\]\s*(?::\s*\((.*)\)\s*)?")
 TYPED_TEXT = re.compile(r"\s*(\w+)\s*:(.+)")
 
@@ -50,12 +52,12 @@ def assignments(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def arguments_for(launcher: Launcher, given: Mapping[str, Any], names: Mapping[str, Any],
-                  chip: Target) -> dict[str, Any]:
+def arguments_for(launcher: Launcher, given: Mapping[str, Any], names: Mapping[str, Any], chip: Target,
+                  make: Make) -> dict[str, Any]:
     """The arguments of a launcher by name, from texts (or values, which stay as they are).
 
-    Those with defaults may lack. Raises `UsageError` for a name that it does not have, for one that lacks, and for a
-    text that gives no value.
+    `make` makes a tensor of format and shape. Arguments with defaults may lack. Raises `UsageError` for a name that the
+    launcher does not have, for one that lacks, and for a text that gives no value.
     """
     parameters = {p.name: p for p in launcher.signature.parameters}
     for name in given:
@@ -63,7 +65,7 @@ def arguments_for(launcher: Launcher, given: Mapping[str, Any], names: Mapping[s
             shown = ", ".join(map(str, parameters.values()))
             raise UsageError(f"launcher '{launcher.name}' has no parameter '{name}'",
                              hint=nearest(name, parameters) or f"its parameters are ({shown})")
-    values = {name: _value(parameters[name], value, names, chip) if isinstance(value, str) else value
+    values = {name: _value(parameters[name], value, names, chip, make) if isinstance(value, str) else value
               for name, value in given.items()}
     missing = [p for p in parameters.values() if p.name not in values and p.kind != "stream"
                and launcher.signature.python.parameters[p.name].default is launcher.signature.python.empty]
@@ -86,20 +88,15 @@ def _example(missing: Sequence[Parameter]) -> str:
                     + [f"-a {p.name}=1024" for p in missing if p.kind != "tensor"])
 
 
-def _value(parameter: Parameter, text: str, names: Mapping[str, Any], chip: Target) -> Any:
+def _value(parameter: Parameter, text: str, names: Mapping[str, Any], chip: Target, make: Make) -> Any:
     """The value of a text for a parameter."""
     name = parameter.name
     if (match := TENSOR_TEXT.fullmatch(text)) and (dtype := format_of(match[1], chip)) is not None:
         shape = _numbers(name, match[2], names, text)
         strides = None if match[3] is None else _numbers(name, match[3], names, text)
-        return tensor(name, dtype, shape, strides)
+        return make(name, dtype, shape, strides)
     if parameter.kind == "tensor":
-        known = [*DTYPE_OF_TEXT, "fp8", "bf8"]
-        meant = nearest(match[1], known) if match else None
-        if match or text.strip() not in names:
-            what = f"no number format is called {match[1]!r}" if match else "this is no tensor"
-            raise UsageError(f"--arg {name}={text}: {what}",
-                             hint=meant or f"give a format and a shape: --arg {name}=f32[1024,64]")
+        return _given_tensor(name, text, names, match[1] if match else None)
     if match := TYPED_TEXT.fullmatch(text):
         if match[1] == "constexpr":
             return _constant(parameter, match[2], names)
@@ -108,6 +105,21 @@ def _value(parameter: Parameter, text: str, names: Mapping[str, Any], chip: Targ
     if parameter.constexpr_type is str and text.strip()[0] not in "'\"":
         return text
     return _evaluated(name, text, names)
+
+
+def _given_tensor(name: str, text: str, names: Mapping[str, Any], word: str | None) -> Any:
+    """A tensor that the file makes; `word` stands where a format would stand, and is none."""
+    from flylab.runtime.adaptors import TensorArgument
+    from flylab.runtime.tensors import is_array
+
+    hint = f"give a format and a shape: --arg {name}=f32[1024,64]"
+    if word is not None and word not in names:
+        raise UsageError(f"--arg {name}={text}: no number format is called {word!r}",
+                         hint=nearest(word, [*DTYPE_OF_TEXT, "fp8", "bf8"]) or hint)
+    value = _evaluated(name, text, names)
+    if not (isinstance(value, TensorArgument) or is_array(value)):
+        raise UsageError(f"--arg {name}={text}: this is no tensor, but of type {type(value).__name__}", hint=hint)
+    return value
 
 
 def _constant(parameter: Parameter, text: str, names: Mapping[str, Any]) -> Any:

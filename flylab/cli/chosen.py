@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flylab.cli.arguments import arguments_for
+from flylab.cli.arguments import Make, arguments_for, tensor
 from flylab.cli.files import launchers, launchers_of, load, split, there_is
 from flylab.cli.usage import UsageError, listed
 from flylab.places import of_traceback
@@ -37,9 +37,12 @@ class Chosen:
     names: Mapping[str, Any]
     kernel: Any = None
 
-    def arguments(self, chip: Target) -> dict[str, Any]:
-        """The arguments by name, for a chip. Raises `UsageError` for what does not fit the launcher."""
-        return arguments_for(self.launcher, self.given, self.names, chip)
+    def arguments(self, chip: Target, make: Make = tensor) -> dict[str, Any]:
+        """The arguments by name, for a chip; `make` makes the tensors.
+
+        Raises `UsageError` for what does not fit the launcher.
+        """
+        return arguments_for(self.launcher, self.given, self.names, chip, make)
 
 
 def choose(target: str, given: Mapping[str, str]) -> list[Chosen]:

@@ -199,7 +199,7 @@ def _trial(chip: str) -> Callable[[], Seen]:
         arguments = {"A": a, "B": b, "C": c, "VEC": 4}
         with flylab.use(f"emulated:{chip}"):
             hosts = [bound.host for bound in bound_to(vector_add, (), arguments)]
-            made = build(vector_add, hosts, target(chip), settings.opt_level())  # not one that was kept
+            made = build(vector_add, hosts, target(chip), settings.OPT_LEVEL.value())  # not one that was kept
             run: Any = made(**arguments)
         if not (c == a + b).all():
             return BROKEN, "a vector add gives wrong numbers", "report it, with what flylab doctor --json prints"

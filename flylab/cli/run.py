@@ -6,17 +6,18 @@ import argparse
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flylab.cli.arguments import SYNTAX, assignments
+from flylab.cli.arguments import SYNTAX, Make, assignments, tensor
 from flylab.cli.chosen import choose
 from flylab.cli.files import execute as execute_file
 from flylab.cli.files import split
 from flylab.cli.output import print_json, say, say_error
 from flylab.cli.usage import FAILED, UsageError
+from flylab.dtypes import DType
 from flylab.errors import FlylabError
 from flylab.places import of_traceback, user_part
 
@@ -99,21 +100,23 @@ def run_launcher(file: str, given: dict[str, str], seed: int) -> int:
     (chosen, *others) = choose(file, given)
     if others or chosen.kernel is not None:
         raise UsageError(f"{file} names a kernel", hint=f"name what launches it: {chosen.name}")
-    arguments = chosen.arguments(current().target)
-    fill([value for name, value in arguments.items() if isinstance(chosen.given.get(name), str)], seed)
+    arguments = chosen.arguments(current().target, random_tensors(seed))
     return _guarded(lambda: chosen.launcher(**arguments))
 
 
-def fill(values: list[Any], seed: int) -> None:
-    """Fill the arrays among some values: floats as normal numbers, integers from 0 to 15, as far as the format goes."""
+def random_tensors(seed: int) -> Make:
+    """What makes tensors of random numbers: floats of the normal distribution, integers from 0 to 15."""
     import numpy
 
     random = numpy.random.default_rng(seed)
-    for array in values:
-        if isinstance(array, numpy.ndarray):
-            whole = numpy.issubdtype(array.dtype, numpy.integer)
-            numbers: Any = random.integers(0, 16, array.shape) if whole else random.standard_normal(array.shape)
-            array[...] = numbers.astype(array.dtype)
+
+    def make(name: str, dtype: DType, shape: Sequence[int], strides: Sequence[int] | None = None) -> Any:
+        array = tensor(name, dtype, shape, strides)
+        numbers: Any = random.standard_normal(shape) if dtype.is_float else random.integers(0, 16, shape)
+        array[...] = numbers.astype(array.dtype)
+        return array
+
+    return make
 
 
 def _guarded(function: Any) -> int:

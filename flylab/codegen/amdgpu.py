@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from flylab.background import interruptible
 from flylab.codegen.assembler import TRIPLE, assemble_text, has_assembly
 from flylab.codegen.assembly.strings import files_of
 from flylab.codegen.barriers import numbered, settled
+from flylab.codegen.hsaco import link
 from flylab.codegen.isa import Isa
 from flylab.codegen.lines import with_lines
 from flylab.codegen.signed_zeros import keep_zero_minus
@@ -45,6 +46,21 @@ def _llvm() -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return llvm
+
+
+class Code(Protocol):
+    """The machine code of a module in its forms, each made when it is asked for."""
+
+    @property
+    def assembly(self) -> str:
+        """The assembly text."""
+
+    @property
+    def object_code(self) -> bytes:
+        """The relocatable ELF object."""
+
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +103,14 @@ class Optimised:
 
     @cached_property
     def object_code(self) -> bytes:
-        """The relocatable ELF object; `hsaco.link` makes it loadable."""
+        """The relocatable ELF object."""
         if self.has_assembly:
             return assemble_text(self.assembly, self.target)
         return bytes(interruptible(_alone, self._emit, "object"))
+
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
+        return link(self.object_code, debug_info)
 
 
 def _machine(target: Target, opt_level: int) -> Any:

@@ -17,7 +17,7 @@ def find_linker() -> list[str]:
     return find_tool(["ld.lld"], "linker")
 
 
-def link(object_code: bytes, debug_info: bool = True) -> bytes:
+def link(object_code: bytes, debug_info: bool = False) -> bytes:
     """The loadable code object of a relocatable one; without `debug_info` the lines of the source stay behind.
 
     Raises `ToolchainError` where no lld is found or it fails.

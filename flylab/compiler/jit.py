@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flylab.compiler import own_files as own_files  # it reads flylab's files while they are what is imported
 from flylab.compiler.kernel import Method, TracedFunction
 from flylab.compiler.running import current_trace
 from flylab.errors import TraceError

@@ -18,7 +18,6 @@ from flylab.dtypes import DTYPES, DType
 from flylab.errors import Check, FlylabError, TraceError
 from flylab.expr.emit import constant, mlir_type, op
 from flylab.expr.lines import Line
-from flylab.expr.location import mlir_location
 from flylab.expr.numeric import Integer, Numeric
 from flylab.expr.promotion import plain
 from flylab.expr.shared import launched_bytes
@@ -56,11 +55,13 @@ class TracedModule:
 class Trace:
     """One run of a launcher."""
 
-    def __init__(self, target: Target, arguments: list[HostArgument]):
+    def __init__(self, launcher: TracedFunction, target: Target, arguments: list[HostArgument]):
         from mlir import ir
 
         self.target = target
-        module = ir.Module.create(mlir_location())
+        where = launcher.signature.where()
+        self.location = ir.Location.file(where.file, where.line, 1)  # and not that of the call, which is no input
+        module = ir.Module.create(self.location)
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         self.result = TracedModule(module, target, arguments)
         self.kernel_block: Any = None
@@ -75,7 +76,7 @@ class Trace:
 
         with ir.InsertionPoint(self.result.module.body):
             gpu_module = ir.Operation.create(
-                "gpu.module", regions=1, loc=mlir_location(), attributes={"sym_name": ir.StringAttr.get(KERNEL_MODULE)}
+                "gpu.module", regions=1, loc=self.location, attributes={"sym_name": ir.StringAttr.get(KERNEL_MODULE)}
             )
             self.kernel_block = gpu_module.regions[0].blocks.append()
             runtime = [a for given in self.result.arguments for a in given.on_device()]
@@ -293,7 +294,7 @@ def trace(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
     Raises `TraceError` (with the user's line) for what has no meaning on the device; an exception of the user's own
     code passes through as it is.
     """
-    running = Trace(target, arguments)
+    running = Trace(launcher, target, arguments)
     with current(running):
         try:
             result = running.run(launcher)

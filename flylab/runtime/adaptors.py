@@ -123,7 +123,7 @@ def _leading(name: str, array: Array, given: int | None) -> int | None:
     return found
 
 
-def _is_any(array: Array, mode: int) -> bool:
+def _is_any(array: Array | Memory, mode: int) -> bool:
     """Whether the stride of a dimension leads to no element: any other is as good."""
     return array.shape[mode] <= 1 or 0 in array.shape
 
@@ -135,7 +135,7 @@ def _stride(array: Array, mode: int, divisibility: int, bits: int) -> Any:
     return RuntimeInt(-MOST[bits] - 1, -1, divisibility, bits) if stride else 0
 
 
-def numbers_of(name: str, spec: MemRef, array: Array) -> tuple[int, ...]:
+def numbers_of(name: str, spec: MemRef, array: Array | Memory) -> tuple[int, ...]:
     """The numbers of an array's layout that its compilation does not know, in the order of the layout's text.
 
     Raises `ArgumentError`, with the argument's name, where one is not as the compilation takes it to be.

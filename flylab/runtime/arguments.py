@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from flylab.compiler.meaning import is_by_state
@@ -21,7 +21,7 @@ from flylab.expr.typing import Stream
 from flylab.runtime.adaptors import PointerArgument, TensorArgument, numbers_of
 from flylab.runtime.registry import registered
 from flylab.runtime.tensors import Memory as Memory
-from flylab.runtime.tensors import array_of, is_array, memory_of
+from flylab.runtime.tensors import array_of, check_aligned, is_array, memory_of
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ def bind(parameter: Parameter, value: Any) -> Bound:
 
     Raises `ArgumentError`, in the user's names, for what does not fit.
     """
-    value = registered(value)
     kind = parameter.kind
+    if kind != CONSTEXPR:
+        value = registered(value)
     if kind == INFERRED:
         kind = _infer(value)
     if kind == TENSOR:
@@ -88,6 +89,21 @@ def _tensor(name: str, value: Any) -> Bound:
     memory, spec = memory_of(name, array), given.spec(name, array)
     leaves = numbers_of(name, spec, array) if spec.is_runtime else ()
     return Bound(HostArgument(name, TENSOR, spec), array.address, memory, array.keep, leaves)
+
+
+def seen_as(compiled: HostArgument, given: Bound) -> Bound:
+    """An argument as a compilation takes it: a tensor whose layout is known also where the compilation knows less.
+
+    Raises `ArgumentError` for a tensor of the same format and rank whose numbers are none that it takes.
+    """
+    spec, memory = compiled.spec, given.memory
+    if compiled.kind != TENSOR or not spec.is_runtime or memory is None or given.host.spec == spec:
+        return given
+    if memory.dtype != spec.dtype or len(memory.shape) != len(spec.layout) or given.host.spec.is_runtime:
+        return given
+    leaves = numbers_of(compiled.name, spec, memory)
+    check_aligned(compiled.name, memory.address, spec.align or 1, f"assumed_align of {spec.align} bytes")
+    return replace(given, host=compiled, leaves=leaves)
 
 
 def _pointer(parameter: Parameter, value: Any) -> Bound:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flylab import settings
-from flylab.codegen import amdgpu, hsaco
+from flylab.codegen import amdgpu
 from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
 from flylab.codegen.origins import Origin, origins
@@ -53,10 +53,13 @@ class Compiled:
     """Kernel symbol, or None for the launcher -> what its calls of `fx.printf` print."""
     launch_lines: dict[str, SourceLine | None]
     """Kernel symbol -> the user's line that launches it."""
-    llvm: str
-    code: amdgpu.Optimised
+    print_llvm: Callable[[], str] = field(repr=False)
+    """Gives the LLVM IR."""
+    code: amdgpu.Code
     print_traced: Callable[[], str] = field(repr=False)
     """Gives the text of the traced module, with its locations."""
+    kept: str = "not kept on disk"
+    """Whether it is on disk, for other processes, or comes from there; and why not."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
     _linked: dict[bool, bytes] = field(default_factory=dict, repr=False)
     """The loadable code object, with the lines of the source and without."""
@@ -87,7 +90,7 @@ class Compiled:
         """
         lines = settings.DEBUG_INFO.flag()
         if lines not in self._linked:
-            self._linked[lines] = hsaco.link(self.object_code, debug_info=lines)
+            self._linked[lines] = self.code.linked(lines)
         return self._linked[lines]
 
     def save_hsaco(self, path: str | Path) -> Path:
@@ -95,6 +98,11 @@ class Compiled:
         path = Path(path)
         path.write_bytes(self.hsaco)
         return path
+
+    @cached_property
+    def llvm(self) -> str:
+        """The LLVM IR before LLVM's optimisation, as text."""
+        return self.print_llvm()
 
     @cached_property
     def traced_text(self) -> str:
@@ -200,7 +208,7 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
         traced.checks,
         traced.lines,
         traced.launch_lines,
-        text,
+        functools.partial(str, text),
         code,
         functools.partial(_print, traced.module.operation),
     )

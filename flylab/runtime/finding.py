@@ -1,4 +1,4 @@
-"""The compilation for a call: one made before, if nothing that it read has changed, or a new one."""
+"""The compilation for a call: one made before, if nothing that it read has changed, one from disk, or a new one."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from flylab.compiler.users import PLAIN, exact
 from flylab.errors import FlylabError
 from flylab.places import of_traceback
 from flylab.runtime.arguments import Bound
+from flylab.runtime.cache.keeping import Input, found_or_made
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
 from flylab.runtime.native_output import shown_in_cells
@@ -21,7 +22,7 @@ from flylab.runtime.native_output import shown_in_cells
 
 def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     """The compilation for these argument kinds: one made before, if nothing that it read has changed, or a new one."""
-    level = settings.opt_level()
+    level = settings.OPT_LEVEL.value()
     hosts = [b.host for b in bound]
     key = (device.target.arch, level, tuple(_bucket(h) for h in hosts if h.kind != STREAM))
     constants = {h.name: h.spec for h in hosts if h.kind == CONSTEXPR}
@@ -31,7 +32,8 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
             return compiled
     shown_in_cells()
     try:
-        made = build(launcher, hosts, device.target, level)
+        made = found_or_made(Input(launcher, hosts, device.target, level),
+                             lambda: build(launcher, hosts, device.target, level))
     except FlylabError as error:
         raise error.at(of_traceback(error.__traceback__)) from error.__cause__
     if settings.DUMP_IR.flag():

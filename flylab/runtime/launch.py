@@ -11,7 +11,7 @@ from flylab.compiler.meaning import meaning
 from flylab.compiler.signature import STREAM
 from flylab.errors import FlylabError, TraceError
 from flylab.passes.host import HostCheck, HostLine, Launch
-from flylab.runtime.arguments import Bound, bind
+from flylab.runtime.arguments import Bound, bind, seen_as
 from flylab.runtime.backend import Backend, Held, backend_of
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import Device, current
@@ -30,6 +30,7 @@ def fitting(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) ->
     Raises `TraceError` where one is of another kind than it was compiled for (another shape, format or constant).
     """
     bound = bound_to(compiled.launcher, args, named)
+    bound = [seen_as(mine, given) for mine, given in zip(compiled.arguments, bound, strict=True)]
     for mine, given in zip(compiled.arguments, bound, strict=True):
         if mine.kind != given.host.kind or mine.kind != STREAM and meaning(mine.spec) != meaning(given.host.spec):
             raise TraceError(

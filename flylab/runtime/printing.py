@@ -25,7 +25,7 @@ class PrintBuffer:
     """
 
     def __init__(self, most: int = 1 << 48) -> None:
-        self.nbytes = -(-min(settings.printf_bytes(), most) // 8) * 8
+        self.nbytes = -(-min(settings.PRINTF_BYTES.value(), most) // 8) * 8
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
         try:
             self._memory = mmap.mmap(-1, self.nbytes, flags=flags)

@@ -6,9 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from flylab.errors import ArgumentError, NotSupportedError
+from flylab.expr.numeric import Numeric
+from flylab.expr.struct import Struct
+from flylab.expr.typing import Stream
+from flylab.runtime.adaptors import PointerArgument, TensorArgument
 
 Made = TypeVar("Made", bound=Callable[[Any], Any])
 _registered: dict[type, Callable[[Any], Any]] = {}
+_ARGUMENTS = (Numeric, Struct, Stream, PointerArgument, TensorArgument)
 MOST_STEPS = 16
 """How often what a function gives may be of a registered type again."""
 
@@ -29,11 +34,14 @@ class JitArgumentRegistry:
         """A decorator for the function, or class, that makes an argument of an object of `py_type`.
 
         `dsl_type` (`fx.Tensor`, `fx.Int32`) says what a kernel sees; the parameter's annotation says so too, and
-        decides. Raises `ArgumentError` for what is no type.
+        decides. Raises `ArgumentError` for what is no type, and for one of flylab's own.
         """
         if not isinstance(py_type, type):
             raise ArgumentError(f"JitArgumentRegistry.register({py_type!r}): a {type(py_type).__name__}, not a class",
                                 hint="give the class whose objects are passed: register(Image)")
+        if issubclass(py_type, _ARGUMENTS):
+            raise ArgumentError(f"JitArgumentRegistry.register({py_type.__name__}): its objects are what they are to "
+                                "every launch", hint="register a class of your own, which may derive from it")
 
         def remember(function: Made) -> Made:
             if not callable(function):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flylab.cli.run import fill
+from flylab.cli.run import random_tensors
+from flylab.dtypes import DTYPES
 from tests.cli.conftest import start
 
 SCRIPT = """\
@@ -116,11 +117,30 @@ def test_a_launcher_runs_once_on_random_inputs(flylab: Any, kernels: Path) -> No
     assert launch["counters"]["executions"] == launch["instructions"] and launch["counters"]["clamped"] == 0
 
 
+DATA = """
+import numpy
+DATA = numpy.zeros((3, 64), numpy.float32)
+DATA[2] = range(64)
+
+def flylab_arguments():
+    return {"launch_scale": {"A": DATA[0] + 4, "n": 3}}
+"""
+
+
+@pytest.mark.parametrize("more, expected", [((), np.full(64, 12)), (("-a", "A=DATA[2]"), np.arange(64) * 3)])
+def test_arrays_of_the_file_are_taken_as_they_are(flylab: Any, kernels: Path, more: tuple[str, ...],
+                                                  expected: Any) -> None:
+    kernels.write_text(kernels.read_text() + DATA)
+    assert flylab("run", f"{kernels}:launch_scale", "-a", "B=DATA[1]", *more).code == 0
+    data = sys.modules["_flylab_two_launchers"].DATA
+    assert (data[0] == 0).all() and (data[1] == expected).all() and (data[2] == np.arange(64)).all()
+
+
 def test_the_inputs_are_those_of_the_seed() -> None:
     def filled(seed: int) -> list[Any]:
-        arrays = [np.zeros((40, 50), np.float32), np.zeros(1000, np.int8), np.zeros(10, np.float16)]
-        fill([*arrays, 3, "text"], seed)
-        return arrays
+        make = random_tensors(seed)
+        return [make("A", DTYPES["Float32"], (40, 50)), make("B", DTYPES["Int8"], (1000,), (-1,)),
+                make("C", DTYPES["Float16"], (10,))]
 
     first, again, other = filled(1), filled(1), filled(2)
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))

@@ -50,13 +50,13 @@ class Elf:
 
 _ROW = re.compile(r"^0x([0-9a-f]{16}) +(\d+) +(\d+) +(\d+) .*?(end_sequence)?$", re.M)
 _FILE = re.compile(r'file_names\[ *(\d+)\]:\n +name: "(.*)"\n +dir_index: (\d+)')
+_COMPILED_IN = re.compile(r'DW_AT_comp_dir\s+\("(.*)"\)')
 _FOLDER = re.compile(r'include_directories\[ *(\d+)\] = "(.*)"')
 
 
 def line_table(path: Path) -> list[tuple[int, str, int, bool]]:
     """The rows of an object's line table, by llvm-dwarfdump: address, file, line, and whether the code ends there."""
-    text = output("llvm-dwarfdump", "--debug-line", path)
-    folders = dict(_FOLDER.findall(text))
-    files = {number: f"{folders[folder]}/{name}" if folder in folders else name
-             for number, name, folder in _FILE.findall(text)}
+    text = output("llvm-dwarfdump", "--debug-info", "--debug-line", path)
+    folders = {"0": _COMPILED_IN.findall(text)[0], **dict(_FOLDER.findall(text))}
+    files = {number: f"{folders[folder]}/{name}" for number, name, folder in _FILE.findall(text)}
     return [(int(at, 16), files[file], int(line), bool(end)) for at, line, _, file, end in _ROW.findall(text)]

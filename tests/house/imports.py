@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # "" is flylab itself, for its version.
 BASE = frozenset({"background", "locks", "places", "errors", "targets", "dtypes", "mfma", "lds_banks", "settings",
-                  "shown", ""})
+                  "shown", "own_source", ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "locks": frozenset(),
     "places": frozenset(),
     "shown": frozenset(),
+    "own_source": frozenset({""}),
     "errors": frozenset({"places"}),
     "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),

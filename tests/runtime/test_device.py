@@ -165,10 +165,10 @@ def test_optimisation_level(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def length() -> int:
         return len(flyc.compile(reference_kernels.square, A, A, 1024).isa.kernels["elementwise_kernel"].instructions)
 
-    assert settings.opt_level() == 2
+    assert settings.OPT_LEVEL.value() == 2
     optimised = length()
     monkeypatch.setenv(name, "0")
-    assert settings.opt_level() == 0
+    assert settings.OPT_LEVEL.value() == 0
     assert length() > optimised
     monkeypatch.setenv(name, "fast")
     with pytest.raises(FlylabError, match=f"{name}='fast'") as caught:
@@ -187,9 +187,9 @@ def test_every_level_gives_the_same_result(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYLAB_COMPILE_OPT_LEVEL", "")
-    assert settings.opt_level() == 2
+    assert settings.OPT_LEVEL.value() == 2
     monkeypatch.setenv("FLYDSL_COMPILE_OPT_LEVEL", "1")
-    assert settings.opt_level() == 1
+    assert settings.OPT_LEVEL.value() == 1
     monkeypatch.setenv("FLYLAB_DUMP_DIR", "")
     assert settings.DUMP_DIR.text() == "flylab_dumps"
 
@@ -197,7 +197,7 @@ def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatc
 def test_own_names_win_over_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYDSL_COMPILE_OPT_LEVEL", "0")
     monkeypatch.setenv("FLYLAB_COMPILE_OPT_LEVEL", "3")
-    assert settings.opt_level() == 3
+    assert settings.OPT_LEVEL.value() == 3
 
 
 @pytest.mark.parametrize(

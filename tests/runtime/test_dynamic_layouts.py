@@ -310,3 +310,62 @@ def test_a_copy_is_numpys(shape: tuple[int, ...], data: st.DataObject) -> None:
     with flylab.use(data.draw(st.sampled_from(CHIPS))):
         copy(argument_of(data, source), argument_of(data, target), len(shape))
     assert np.array_equal(target, expected)
+
+
+MEETING = """
+@flyc.kernel
+def k(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+    t = fx.thread_idx.x
+    p, q, row = fx.get_iter(A), fx.get_iter(A), fx.slice(A, (0, None))
+    if t > n:
+        p = p + 1
+        row = fx.slice(A, (t % 4, None))
+    for i in range(n):
+        q = q + 1
+    B[t] = p[0] + q[0] + row[1]
+
+@flyc.jit
+def meeting(A: fx.Tensor, B: fx.Tensor, n: fx.Int32):
+    k(A, B, n).launch(grid=1, block=8)
+"""
+
+
+def test_pointers_of_less_alignment_meet_those_of_more() -> None:
+    meeting = cell(MEETING)["meeting"]
+    a, b, n = np.arange(64, dtype=np.int32).reshape(8, 8), np.zeros(8, np.int32), 2
+    expected = [int(t > n) + n + a[t % 4 if t > n else 0, 1] for t in range(8)]
+    known = flyc.from_dlpack(a, assumed_align=16)
+    for argument in (a, known, flyc.from_dlpack(a, assumed_align=16).mark_layout_dynamic(divisibility=4)):
+        b[:] = 0
+        meeting(argument, b, n)
+        assert b.tolist() == expected
+
+
+def test_a_compilation_for_a_runtime_layout_takes_tensors_that_fit_it() -> None:
+    a = np.ones((4, 8), np.float32)
+    compiled = flyc.compile(cell(ADD)["add"], *[marked(a, divisibility=4)] * 3)
+    for shape in ((4, 8), (2, 12), (1, 3)):
+        a, b, c = np.ones(shape, np.float32), np.full(shape, 2, np.float32), np.zeros(shape, np.float32)
+        compiled(a, b, marked(c, divisibility=4))
+        compiled(a, b, marked(c, divisibility=4))
+        assert (c == 3).all()
+    with pytest.raises(ArgumentError, match="'A' has the stride 9 in dimension 0, no multiple of divisibility=4"):
+        compiled(np.ones((2, 9), np.float32), b, c)
+    with pytest.raises(ArgumentError, match="'A' has the stride 2 in dimension 1, and 1 was compiled"):
+        compiled(np.ones((2, 16), np.float32)[:, ::2], b, c)
+    for other in (np.ones(8, np.float32), np.ones((4, 8), np.float16)):
+        with pytest.raises(TraceError, match="'A' was compiled for f32, global, .*, and gets"):
+            compiled(other, b, c)
+
+
+def test_an_alignment_beyond_16_bytes_is_checked_at_each_call_of_a_compilation() -> None:
+    double = cell(DOUBLE)["double"]
+    whole = np.zeros(200, np.float32)
+    at = -whole.ctypes.data // 4 % 64  # the first element at a multiple of 256 bytes
+    a, out = whole[at:at + 64], np.zeros(64, np.float32)
+    compiled = flyc.compile(double, flyc.from_dlpack(a, assumed_align=256).mark_layout_dynamic(), marked(out))
+    for _ in range(3):
+        compiled(a, out)
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match="no multiple of its assumed_align of 256 bytes"):
+            compiled(whole[at + 4:at + 68], out)

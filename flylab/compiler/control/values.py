@@ -16,11 +16,11 @@ from typing import Any
 
 from flylab.atoms import CopyAtom, CopyOp, MmaAtom, MmaOp, TiledCopy, TiledMma
 from flylab.compiler.users import PLAIN, exact, is_users
-from flylab.dialect.types import to_mlir
+from flylab.dialect.types import Ptr, to_mlir
 from flylab.dtypes import BOOL, DTYPES, dtype_text
 from flylab.errors import TraceError
 from flylab.expr.atom_state import whole_state, with_whole_state
-from flylab.expr.emit import mlir_type, op
+from flylab.expr.emit import fly, mlir_type, op
 from flylab.expr.layout_value import LayoutValue
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, divisor_of, interval
 from flylab.expr.span import LEAST, MOST, Span
@@ -177,7 +177,8 @@ def _tensor(value: Tensor) -> Leaf | Tree:
     layout = value.layout
     inside = _composed(layout, value.space) if _is_composed(layout) else apart(layout)
     parts = (Leaf(get_iter(value)), inside)
-    return Tree(("tensor", value.spec.dtype, value.space, value.spec.align), (" (its pointer)", ".layout"), parts,
+    kind = _met(value.spec.pointer)
+    return Tree(("tensor", kind.dtype, kind.space, kind.align), (" (its pointer)", ".layout"), parts,
                 lambda v: make_view(*v), f"a tensor {value.spec}")
 
 
@@ -435,9 +436,14 @@ def kind_of(value: Any, beside: Any = None) -> Kind | None:
         shape, dtype, numel = value.shape, value.dtype, value.numel
         return Kind(describe(value), lambda: mlir_type(dtype.dtype, numel), lambda v: Vector(v, shape, dtype))
     if isinstance(value, Pointer) and value.spec.space != "register":
-        spec, reach = value.spec, None if value.reach is None else ANYWHERE
+        spec, reach = _met(value.spec), None if value.reach is None else ANYWHERE
         return Kind(f"a pointer {spec}", lambda: to_mlir(spec), lambda v: Pointer(v, reach))
     return None
+
+
+def _met(spec: Ptr) -> Ptr:
+    """The type of a pointer where paths meet: in global memory they may bring others, of less alignment."""
+    return Ptr(spec.dtype, spec.space) if spec.space == "global" else spec
 
 
 def _default(value: Any, beside: Any) -> Any:
@@ -484,4 +490,6 @@ def ir_value(leaf: Any, slot: Slot) -> Any:
         return op("ub.poison", [], slot.kind.mlir(), {"value": ir.Attribute.parse("#ub.poison")})
     if isinstance(leaf, Numeric) and leaf.is_static:
         return leaf.ir_value()
+    if isinstance(leaf, Pointer) and leaf.spec != _met(leaf.spec):
+        return fly("recast_iter", [leaf._value], [_met(leaf.spec)])
     return leaf._value

@@ -20,6 +20,7 @@ from flylab.background import interruptible
 from flylab.emulator.handlers.changes import counting
 from flylab.errors import FlylabError, ToolchainError
 from flylab.locks import fork_safe_lock
+from flylab.own_source import digest_of
 
 PROBE = "probe "
 """How the keys begin of what only watches: its writes are no changes of memory."""
@@ -141,15 +142,8 @@ def _host() -> Any:
     return _Host()
 
 
-def _source_hash() -> str:
-    """A hash of the device's files and of the tables beside its folder: they decide what a key stands for."""
-    device = Path(__file__).parents[1]
-    files = sorted((*device.rglob("*.py"), *device.parent.glob("*.py")))
-    return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
-
-
 # Of the files as they were when this process read them: they may change before the first launch.
-_SOURCE = _source_hash()
+_SOURCE = digest_of("emulator")
 
 
 def _read(path: str) -> bytes | None:

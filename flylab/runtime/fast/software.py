@@ -16,6 +16,9 @@ from flylab.runtime.emulated import Reached, SoftwareDevice, buffer_of
 from flylab.runtime.fast.binding import MISSED
 from flylab.runtime.launch import execute
 
+KEYED = 16
+"""The key of a plan holds addresses modulo so many bytes."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -44,12 +47,17 @@ def slots(signature: Signature, bound: Sequence[Bound]) -> list[tuple[Bound, int
     return found
 
 
-def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable[..., Any]:
-    """What runs a compilation on the values that the binder passes."""
+def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable[..., Any] | None:
+    """What runs a compilation on the values that the binder passes; None where it relies on more of an address than the
+    key holds."""
+    if any(each.memory is not None and each.host.spec.align > KEYED for each in bound):
+        return None
     given = slots(compiled.launcher.signature, bound)
     places = [Place(at, each.memory.start - each.memory.address, buffer_of(each.memory))
               for each, at in given if each.memory is not None]
-    order = [at if each.memory is None else None for each, at in given if each.memory or each.host.kind == NUMBER]
+    # The key of a plan holds shapes and strides, and so the numbers of a runtime layout.
+    order = [(at if each.memory is None else None, each.leaves) for each, at in given
+             if each.memory or each.host.kind == NUMBER]
     backend = SoftwareDevice()
 
     def run(*values: Any) -> Any:
@@ -61,7 +69,7 @@ def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable
             buffers.append(buffer)
         held = Reached(with_windows(buffers))
         pointers = iter(held.pointers)
-        operands = [next(pointers) if at is None else values[at] for at in order]
+        operands = [value for at, leaves in order for value in (next(pointers) if at is None else values[at], *leaves)]
         return execute(device, backend, compiled, operands, held, None)
 
     return run

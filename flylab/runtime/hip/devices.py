@@ -18,7 +18,7 @@ class Attached:
     """An attached GPU: HIP's number for it, its chip by LLVM's name, and what else a launch needs of it.
 
     `features` are the settings behind the chip's name (`:sramecc+:xnack-`); `pageable` says whether kernels can read
-    the host's own memory (an MI300A, or a system with XNACK).
+    the host's own memory: where HIP says so, and page faults are retried (HSA_XNACK=1), which an MI300A needs too.
     """
 
     ordinal: int
@@ -58,7 +58,8 @@ def _attached(ordinal: int) -> Attached:
     (properties,) = library.call("hipGetDeviceProperties", ordinal, doing=doing)
     (pageable,) = library.call("hipDeviceGetAttribute", attribute, ordinal, doing=doing)
     arch, colon, features = properties.gcnArchName.partition(":")
-    return Attached(ordinal, arch, colon + features, properties.name, properties.totalGlobalMem, bool(pageable))
+    reads_host = bool(pageable) and "xnack+" in features.split(":")
+    return Attached(ordinal, arch, colon + features, properties.name, properties.totalGlobalMem, reads_host)
 
 
 def find(ordinal: int | None = None) -> Attached:

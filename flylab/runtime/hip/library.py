@@ -23,6 +23,7 @@ INSTALL = "pip install 'flylab[hip]'"
 SYSTEM = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 
 _opening = threading.Lock()
+_lost_by_fork = False
 
 
 def find() -> Path | None:
@@ -86,6 +87,10 @@ def hip() -> Any:
 
     Raises `ToolchainError` where AMD's bindings are missing, `DeviceError` where the library is, or cannot be opened.
     """
+    if _lost_by_fork:
+        raise DeviceError("HIP was in use before this process was forked, and does not work in the fork",
+                          hint='start processes with multiprocessing.get_context("spawn"), or run this one on the '
+                          'software device: flylab.use("emulated")')
     if not bindings_installed():
         raise ToolchainError("launching on an AMD GPU needs AMD's bindings of HIP", hint=INSTALL)
     path = find()
@@ -107,6 +112,15 @@ def hip() -> Any:
         finally:
             paths.get_library_path = theirs
     return module
+
+
+def _in_child() -> None:
+    global _lost_by_fork
+    _lost_by_fork = _lost_by_fork or hip.cache_info().currsize > 0
+    hip.cache_clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def version() -> str:

@@ -1,7 +1,7 @@
 """The tensors of a call, as a device reaches them: in place where it can, else copied there and back.
 
-In place is what lies on the device already, and the host's own memory where the device reads pageable memory (an
-MI300A, XNACK). Other memory of the host is copied to the device before the call, and back after it where it can be
+In place is what lies on the device already, and the host's own memory where the device reads pageable memory (with
+XNACK). Other memory of the host is copied to the device before the call, and back after it where it can be
 written; arrays that overlap on the host overlap there. A call with memory of the host waits for its end: whoever has
 such an array reads it next, and knows nothing of streams.
 """

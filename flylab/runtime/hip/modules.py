@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from contextlib import suppress
 from typing import Any
 
+from flylab import settings
 from flylab.codegen.failures import VARIABLE, written_down
-from flylab.codegen.hsaco import link
 from flylab.errors import FlylabError
 from flylab.runtime.hip import devices, library
 from flylab.runtime.hip.launching import Function
@@ -16,6 +17,7 @@ from flylab.runtime.hip.memory import address_of
 
 _loading = threading.Lock()
 _loaded: dict[tuple[int, int], Module] = {}
+_modules: weakref.WeakSet[Module] = weakref.WeakSet()
 
 
 class Module:
@@ -25,11 +27,11 @@ class Module:
     """
 
     def __init__(self, compiled: Any, ordinal: int):
-        self.ordinal = ordinal
+        self.ordinal, self.is_loaded = ordinal, True
         self.functions: dict[str, Function] = {}
         checking = {name for name in compiled.isa.kernels if compiled.checks.get(name)}
         self.code = written_down(compiled.code) if checking else compiled.code
-        self.image = link(self.code.object_code) if checking else compiled.hsaco
+        self.image = self.code.linked(settings.DEBUG_INFO.flag()) if checking else compiled.hsaco
         doing = f"loading the code object of '{compiled.launcher.name}' for {compiled.target} on hip:{ordinal}"
         with devices.on(ordinal):
             (self._module,) = library.call("hipModuleLoadData", self.image, doing=doing)
@@ -38,6 +40,7 @@ class Module:
                 (symbol,) = library.call("hipModuleGetFunction", self._module, name.encode(), doing=doing)
                 failed = record if name in checking else 0
                 self.functions[name] = Function(name, symbol, kernel.kernarg_size, ordinal, failed)
+        _modules.add(self)
 
     def _variable(self, name: str, doing: str) -> int:
         """The address of a variable of the code object on the device."""
@@ -46,6 +49,7 @@ class Module:
 
     def unload(self) -> None:
         """Gives the code object's memory back, once what runs of it has ended."""
+        self.is_loaded = False
         with suppress(FlylabError), devices.on(self.ordinal):
             library.call("hipDeviceSynchronize", doing="waiting for kernels")
             library.call("hipModuleUnload", self._module, doing="unloading a code object")
@@ -75,14 +79,24 @@ def _unload(key: tuple[int, int], module: weakref.ref[Module]) -> None:
 
 
 def loaded() -> list[Module]:
-    """The modules that are on devices now."""
-    return list(_loaded.values())
+    """The modules that are on devices now, also those that wait there for their last kernels to end."""
+    return list(_modules)
 
 
 def forget() -> None:
     """Unload every module; the next launch loads its own again."""
     while _loaded:
         _loaded.popitem()[1].unload()
+
+
+def _in_child() -> None:
+    """A forked process has none of them."""
+    for module in _modules:
+        module.is_loaded = False
+    _loaded.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)
 
 
 def function_of(compiled: Any, kernel: str, ordinal: int) -> Function:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import flylab
@@ -19,6 +21,11 @@ def test_what_is_attached() -> None:
         assert (first.arch, first.features, first.pageable) == ("gfx942", ":sramecc+:xnack+", True)
         assert str(second) == "hip:1 gfx950 (AMD Instinct MI350X, 288 GiB)" and not second.pageable
         assert third.target is None and library.version() == "7.15.26000"
+
+
+def test_the_hosts_memory_is_read_in_place_only_where_page_faults_are_retried() -> None:
+    with standing_in(MI300A, replace(MI300A, arch="gfx942:sramecc+:xnack-"), replace(MI300X, arch=MI300A.arch)):
+        assert [gpu.pageable for gpu in attached()] == [True, False, False]
 
 
 @pytest.mark.parametrize("gpus, chosen", [

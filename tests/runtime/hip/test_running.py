@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import flylab
 import flylab.expr as fx
 from flylab.errors import ArgumentError, DeviceError, FlylabError
 from flylab.runtime.hip import synchronize
-from tests.runtime.hip.standin import GIB, MI300A, MI300X, MI350X, Gpu, StandIn, standing_in
+from tests.runtime.hip.standin import GIB, MI300A, MI300X, MI350X, Gpu, StandIn, in_a_process, standing_in
 from tests.samples import cell, kernel_of
 
 ILLEGAL, OUT_OF_MEMORY = 700, 2
@@ -249,6 +250,47 @@ def test_memory_of_another_gpu_than_the_launch_is_on_its_way_out_when_the_device
         a = np.zeros(4 << 20, np.float32)
         kernel_of("A[gpu.thread_id('x')] = 1.0")["launch"](a)
         assert a[:64].all() and not a[64:].any() and hip.used() == 0
+
+
+def test_many_threads_launch_at_once(hip: StandIn) -> None:
+    def work(seed: int) -> bool:
+        a, b = np.random.default_rng(seed).random((2, 512), np.float32)
+        c = np.zeros_like(a)
+        vector_add(a, b, c)
+        return bool((c == a + b).all())
+
+    assert work(99)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(24)))
+    assert hip.used() == 0 and len(hip.calls("hipModuleLoadData")) == 1 and not hip.errors
+
+
+def test_a_forked_process_is_told_that_it_has_no_hip() -> None:
+    code = """
+import os
+import numpy as np
+import flylab
+from flylab.kernels.elementwise.vector_add import vector_add
+from tests.runtime.hip.standin import MI300X, standing_in
+with standing_in(MI300X):
+    a, c = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    vector_add(a, a, c)
+    child = os.fork()
+    if not child:
+        try:
+            vector_add(a, a, c)
+        except flylab.errors.DeviceError as error:
+            print(error.message, flush=True)
+        with flylab.use("emulated"):
+            vector_add(a, a, a)
+        print(a[3], flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    vector_add(c, a, c)
+    print(c[3])
+"""
+    assert in_a_process(code).splitlines() == [
+        "HIP was in use before this process was forked, and does not work in the fork", "6.0", "9.0"]
 
 
 def test_a_device_of_no_such_name() -> None:
