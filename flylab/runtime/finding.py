@@ -11,10 +11,11 @@ from flylab.compiler.jit import Launcher
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
+from flylab.compiler.why import Compilation
 from flylab.errors import FlylabError
 from flylab.places import of_traceback
 from flylab.runtime.arguments import Bound
-from flylab.runtime.cache.keeping import Input, found_or_made
+from flylab.runtime.cache.keeping import READ, Input, found_or_made
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
 from flylab.runtime.native_output import shown_in_cells
@@ -29,6 +30,8 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     known: list[tuple[Compiled, Dependencies]] = launcher.specialisations.get(key, [])
     for compiled, dependencies in known:
         if dependencies.fit(constants):
+            for function in (launcher, *compiled.functions.values()):
+                function.history.found = "in memory"
             return compiled
     shown_in_cells()
     try:
@@ -39,6 +42,9 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     if settings.DUMP_IR.flag():
         _dump(made)
     read = Dependencies.of([launcher, *made.functions.values()], constants)
+    chosen = {"chip": device.target.arch, settings.OPT_LEVEL.names[0]: level}
+    found = "on disk" if made.kept == READ else ""
+    Compilation(launcher, tuple(made.functions.values()), chosen, hosts, read, found).note()
     launcher.specialisations[key] = [pair for pair in known if not pair[1].changed()] + [(made, read)]
     return made
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from flylab.errors import ArgumentError
+from flylab.expr.typing import Stream
 
 
 def current(ordinal: int) -> int:
@@ -23,8 +24,6 @@ def handle_of(given: Any, ordinal: int) -> int:
     `torch.cuda.Stream`, a `flylab.runtime.hip.Stream`, a stream of AMD's bindings. Raises `ArgumentError` for anything
     else, and for a stream of another device.
     """
-    from flylab.expr.typing import Stream
-
     value = given.value if isinstance(given, Stream) else given
     if value is None:
         return current(ordinal)
