@@ -12,10 +12,11 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.running import current_trace
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
+from flylab.compiler.why import Compilation
 from flylab.errors import FlylabError, TraceError
 from flylab.places import of_traceback
 from flylab.runtime.arguments import Bound
-from flylab.runtime.cache.keeping import Input, found_or_made
+from flylab.runtime.cache.keeping import READ, Input, found_or_made
 from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
 from flylab.runtime.native_output import shown_in_cells
@@ -45,6 +46,8 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
 def _known(launcher: Launcher, key: Any, constants: dict[str, Any]) -> Compiled | None:
     for compiled, dependencies in launcher.specialisations.get(key, ()):
         if dependencies.fit(constants):
+            for function in (launcher, *compiled.functions.values()):
+                function.history.found = "in memory"
             found: Compiled = compiled
             return found
     return None
@@ -59,6 +62,9 @@ def _made(launcher: Launcher, key: Any, given: Input) -> Compiled:
     if settings.DUMP_IR.flag():
         _dump(made)
     read = Dependencies.of([launcher, *made.functions.values()], given.constants)
+    chosen = {"chip": given.target.arch, settings.OPT_LEVEL.names[0]: given.level}
+    found = "on disk" if made.kept == READ else ""
+    Compilation(launcher, tuple(made.functions.values()), chosen, given.arguments, read, found).note()
     known = launcher.specialisations.get(key, ())
     launcher.specialisations[key] = [pair for pair in known if not pair[1].changed()] + [(made, read)]
     return made
