@@ -44,7 +44,7 @@ typedef struct Operation {
   struct Stream *stream;
   struct Operation *next;
 } Operation;
-typedef struct Stream { int device; Operation *first, *last; struct Stream *next; } Stream;
+typedef struct Stream { int device, beside; Operation *first, *last; struct Stream *next; } Stream;
 typedef int Callback(const char *kernel, const void *image, size_t size, const unsigned *extents, unsigned smem,
                      void *kernarg, size_t kernarg_size, int device);
 
@@ -162,12 +162,13 @@ static int run(Operation *op, int device) {
 
 static int drain(Stream *stream, uint64_t last);
 
-// What a device's default stream and its other streams wait for: each other.
+// What a device's default stream and its other streams wait for: each other, but for those beside it.
 static int before(Stream *stream, uint64_t number) {
   int code = OK, device = stream->device;
+  if (stream->beside) return OK;
   if (stream != &defaults[device]) return drain(&defaults[device], number);
   for (Stream *other = streams; other && !code; other = other->next)
-    if (other->device == device) code = drain(other, number);
+    if (other->device == device && !other->beside) code = drain(other, number);
   return code;
 }
 
@@ -191,10 +192,10 @@ static int drain(Stream *stream, uint64_t last) {
   return code;
 }
 
-static int drain_all(int device) {
+static int drain_all(int device, int beside) {
   int code = drain(&defaults[device], UINT64_MAX);
   for (Stream *s = streams; s; s = s->next)
-    if (s->device == device) {
+    if (s->device == device && s->beside <= beside) {
       int failed = drain(s, UINT64_MAX);
       code = code ? code : failed;
     }
@@ -223,7 +224,7 @@ int hipStreamCreateWithFlags(Stream **result, unsigned flags) {
   ENTER("%u", flags);
   if (!count) return NO_DEVICE;
   *result = malloc(sizeof **result);
-  **result = (Stream){current, NULL, NULL, streams};
+  **result = (Stream){current, flags & 1, NULL, NULL, streams}; // 1: beside the default stream
   streams = *result;
   return OK;
 }
@@ -240,7 +241,7 @@ int hipStreamDestroy(Stream *stream) {
 int hipStreamSynchronize(Stream *stream) {
   ENTER("%p", (void *)stream);
   Stream *found = of(stream);
-  return !found ? BAD_HANDLE : found == &defaults[current] ? drain_all(current) : drain(found, UINT64_MAX);
+  return !found ? BAD_HANDLE : found == &defaults[current] ? drain_all(current, 0) : drain(found, UINT64_MAX);
 }
 int hipStreamQuery(Stream *stream) {
   ENTER("%p", (void *)stream);
@@ -262,7 +263,7 @@ int hipStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
 }
 int hipDeviceSynchronize(void) {
   ENTER("");
-  return count ? drain_all(current) : NO_DEVICE;
+  return count ? drain_all(current, 1) : NO_DEVICE;
 }
 
 int hipFree(void *start) {
@@ -271,7 +272,7 @@ int hipFree(void *start) {
   for (Memory **link = &memories; *link; link = &(*link)->next)
     if ((*link)->start == start) {
       Memory *m = *link;
-      int code = drain_all(m->device);
+      int code = drain_all(m->device, 1);
       for (link = &memories; *link != m; link = &(*link)->next);
       *link = m->next;
       devices[m->device].used -= m->size;
@@ -440,7 +441,7 @@ int hipModuleLoadData(Module **result, const void *image) {
 }
 int hipModuleUnload(Module *m) {
   ENTER("%p", (void *)m);
-  int code = drain_all(m->device);
+  int code = drain_all(m->device, 1);
   free(m->image);
   m->image = NULL; // the record stays: a later launch from it is seen
   return code;
