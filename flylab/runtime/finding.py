@@ -12,6 +12,7 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.compiler.users import PLAIN, exact
 from flylab.errors import FlylabError
+from flylab.locks import fork_safe_lock
 from flylab.places import of_traceback
 from flylab.runtime.arguments import Bound
 from flylab.runtime.cache.keeping import Input, found_or_made
@@ -19,9 +20,16 @@ from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
 from flylab.runtime.native_output import shown_in_cells
 
+_lock = fork_safe_lock()
+
 
 def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     """The compilation for these argument kinds: one made before, if nothing that it read has changed, or a new one."""
+    return find_with_dependencies(launcher, bound, device)[0]
+
+
+def find_with_dependencies(launcher: Launcher, bound: list[Bound], device: Device) -> tuple[Compiled, Dependencies]:
+    """The same, and what it read."""
     level = settings.OPT_LEVEL.value()
     hosts = [b.host for b in bound]
     key = (device.target.arch, level, tuple(_bucket(h) for h in hosts if h.kind != STREAM))
@@ -29,7 +37,7 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     known: list[tuple[Compiled, Dependencies]] = launcher.specialisations.get(key, [])
     for compiled, dependencies in known:
         if dependencies.fit(constants):
-            return compiled
+            return compiled, dependencies
     shown_in_cells()
     try:
         made = found_or_made(Input(launcher, hosts, device.target, level),
@@ -39,8 +47,10 @@ def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     if settings.DUMP_IR.flag():
         _dump(made)
     read = Dependencies.of([launcher, *made.functions.values()], constants)
-    launcher.specialisations[key] = [pair for pair in known if not pair[1].changed()] + [(made, read)]
-    return made
+    with _lock:  # another thread may have made one meanwhile
+        known = launcher.specialisations.get(key, [])
+        launcher.specialisations[key] = [pair for pair in known if not pair[1].changed()] + [(made, read)]
+    return made, read
 
 
 def _bucket(host: HostArgument) -> Any:
