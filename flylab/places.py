@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from flylab.by_code import ByCode
+
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _own_file: dict[str, bool] = {}
+_spans: ByCode[list[tuple[int | None, int | None, int | None, int | None]]] = ByCode()
 TEXTS: dict[str, list[str]] = {}
 """The lines of files that were edited after their import, as they were at the import."""
-_spans: dict[int, tuple[CodeType, list[tuple[int | None, int | None, int | None, int | None]]]] = {}
-"""By the id of a code, which is kept: Python takes codes for equal whose lines differ."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +113,10 @@ def _is_passed_over(frame: FrameType) -> bool:
 
 def position(code: CodeType, instruction: int, fallback: int) -> tuple[int, int | None, int | None]:
     """Line, first column and last column (None where not known) of a byte code instruction."""
-    found = _spans.get(id(code))
+    found = _spans.get(code)
     if found is None:
-        found = _spans[id(code)] = code, list(code.co_positions())
-    line, end_line, column, end_column = found[1][instruction // 2]
+        found = _spans[code] = list(code.co_positions())
+    line, end_line, column, end_column = found[instruction // 2]
     if line is None:
         return fallback, None, None
     if end_line != line and column is not None:

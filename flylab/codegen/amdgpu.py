@@ -148,7 +148,9 @@ def _optimise(llvm_ir: str, target: Target, opt_level: int) -> Optimised:
     # MLIR gives none, and with LLVM's own every pointer has 64 bits: one into LDS has 32, a buffer's descriptor 128.
     module.data_layout = str(machine.target_data)
     builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=opt_level))
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    _free(passes)
     found = str(module)
     kept = keep_zero_minus(found)
     if kept != found:
@@ -178,6 +180,12 @@ def _changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
     machine = _machine(code.target, code.opt_level)
     passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
     return Optimised(bytes(module.as_bitcode()), code.target, code.opt_level, code.has_assembly, code.barriers)
+
+
+def _free(passes: Any) -> None:
+    """Frees a pass manager, some 60 KB, which llvmlite 0.50 does not: one base's empty `_dispose` hides the other's."""
+    _llvm().newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
 
 
 def assemble(llvm_ir: str, target: Target, opt_level: int = 2) -> Isa:

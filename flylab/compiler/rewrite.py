@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from flylab.by_code import ByCode
 from flylab.compiler.asking import explained
 from flylab.compiler.control.hooks import Hooks
 from flylab.compiler.in_place import code_of, module_around
@@ -111,9 +112,8 @@ class Code:
         return made
 
 
-_codes: dict[int, tuple[types.CodeType, Code | None]] = {}
-"""Of each function met, by the id of its code (which is kept): its rewritten code, or None where it stays as it is.
-Python takes codes for equal whose files or lines differ."""
+_codes: ByCode[Code | None] = ByCode()
+"""Of each function met, by its code: its rewritten code, or None where it stays as it is."""
 
 
 def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
@@ -132,8 +132,7 @@ def compiled(rewritten: Rewritten, original: types.FunctionType) -> Code:
 
 def _note(code: types.CodeType) -> None:
     """Note a rewritten function, and those nested in it: they stay as they are."""
-    _codes[id(code)] = code, None
-    REWRITTEN[id(code)] = code
+    _codes[code] = REWRITTEN[code] = None
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             _note(inner)
@@ -179,16 +178,16 @@ def _constructor(kind: type) -> Any:
 
 def _code_of(function: types.FunctionType) -> Code | None:
     original = function.__code__
-    if id(original) not in _codes:
-        _codes[id(original)] = original, None
+    if original not in _codes:
+        _codes[original] = None
         if not is_library(original.co_filename) and original.co_name != "<lambda>":
             try:
                 source = read(function)
             except TraceError as error:
-                UNREAD[id(original)] = original, error.message, error.hint or ""
+                UNREAD[original] = error.message, error.hint or ""
             else:
-                _codes[id(original)] = original, compiled(rewrite(source, function, is_traced=False), function)
-    return _codes[id(original)][1]
+                _codes[original] = compiled(rewrite(source, function, is_traced=False), function)
+    return _codes.get(original)
 
 
 def to_function(rewritten: Rewritten, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -90,7 +90,7 @@ def read(function: Callable[..., Any]) -> Source:
         return source
     current, noted = _current(function), _texts.get(file, [])
     versions = [current, *(v for v in reversed(noted) if v is not current)]
-    is_other_code = id(code) in REWRITTEN or _is_transformed(function)
+    is_other_code = code in REWRITTEN or _is_transformed(function)
     if is_other_code:
         versions = noted[-1:] or [current]
     for lines in versions:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dis
-import types
 
+from flylab.by_code import ByCode
 from flylab.errors import TraceError
 from flylab.places import user_frame
 
-UNREAD: dict[int, tuple[types.CodeType, str, str]] = {}
-"""Why the text of a function could not be read and how to mend that, by the id of its code, which is kept."""
-REWRITTEN: dict[int, types.CodeType] = {}
-"""The codes whose control flow goes through the hooks, by id."""
+UNREAD: ByCode[tuple[str, str]] = ByCode()
+"""Why the text of a function could not be read and how to mend that, by its code."""
+REWRITTEN: ByCode[None] = ByCode()
+"""The codes whose control flow goes through the hooks."""
 
 
 class WrongCount(TraceError, ValueError):
@@ -41,10 +41,11 @@ def why_pythons() -> tuple[str, str] | None:
     """Why Python itself runs the function that tracing is in, and how to mend that; None where it was rewritten."""
     frame = user_frame()
     code = frame.f_code if frame is not None else None
-    if code is None or id(code) in REWRITTEN or code.co_name == "<module>":
+    if code is None or code in REWRITTEN or code.co_name == "<module>":
         return None
-    if id(code) in UNREAD:
-        return UNREAD[id(code)][1:]
+    unread = UNREAD.get(code)
+    if unread is not None:
+        return unread
     if code.co_name == "<lambda>":
         message = "this lambda is not written in a kernel, so its choices are Python's"
         return message, "write it as a function, with `def`"

@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # "" is flylab itself, for its version.
-BASE = frozenset({"background", "locks", "places", "errors", "targets", "dtypes", "mfma", "lds_banks", "settings",
-                  "shown", "own_source", ""})
+BASE = frozenset({"background", "by_code", "locks", "places", "errors", "targets", "dtypes", "mfma", "lds_banks",
+                  "settings", "shown", "own_source", ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
@@ -24,7 +24,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "__main__": frozenset({"cli"}),
     "background": frozenset(),
     "locks": frozenset(),
-    "places": frozenset(),
+    "by_code": frozenset(),
+    "places": frozenset({"by_code"}),
     "shown": frozenset(),
     "own_source": frozenset({""}),
     "errors": frozenset({"places"}),

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
+from flylab.by_code import ByCode
 from flylab.compiler.control.values import attributes_of, same, set_attributes
 from flylab.compiler.users import PLAIN, is_library, is_users
 from flylab.errors import NotSupportedError
@@ -229,21 +230,23 @@ class Globals:
 
 def rebound_by(code: types.CodeType) -> frozenset[str]:
     """The names that a code, or a function in it, declares `global` and binds."""
-    if id(code) not in _rebound:
+    known = _rebound.get(code)
+    if known is None:
         inner = (rebound_by(c) for c in code.co_consts if isinstance(c, types.CodeType))
         has_own = not BINDING.isdisjoint(code.co_code[::2])  # taking a code apart is slow
         own = (i.argval for i in dis.get_instructions(code) if i.opcode in BINDING) if has_own else ()
-        _rebound[id(code)] = code, frozenset(own).union(*inner)
-    return _rebound[id(code)][1]
+        known = _rebound[code] = frozenset(own).union(*inner)
+    return known
 
 
-_rebound: dict[int, tuple[types.CodeType, frozenset[str]]] = {}
-_names: dict[int, tuple[types.CodeType, frozenset[str]]] = {}
+_rebound: ByCode[frozenset[str]] = ByCode()
+_names: ByCode[frozenset[str]] = ByCode()
 
 
 def names_of(code: types.CodeType) -> frozenset[str]:
     """The global names that a code, and the functions in it, may read."""
-    if id(code) not in _names:
+    known = _names.get(code)
+    if known is None:
         inner = (names_of(c) for c in code.co_consts if isinstance(c, types.CodeType))
-        _names[id(code)] = code, frozenset(code.co_names).union(*inner)
-    return _names[id(code)][1]
+        known = _names[code] = frozenset(code.co_names).union(*inner)
+    return known

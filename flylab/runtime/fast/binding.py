@@ -68,6 +68,8 @@ class Itself:
         return id(self.object)
 
 
+KEYED = 16
+"""A key holds addresses modulo so many bytes."""
 NO_CONSTANTS = (Numeric, Struct, Stream, TensorArgument, PointerArgument)
 TORCH: set[type] = set()
 NUMPY: set[type] = set()
@@ -111,13 +113,13 @@ if type({x}) in {p}torch:
     {p}p{i}, {p}s = {x}.data_ptr(), {x}.untyped_storage()
     {p}l{i} = {p}s.data_ptr()
     {p}h{i} = {p}l{i} + {p}s.nbytes()
-    {p}k{i} = {x}.dtype, {x}.shape, {x}.stride(), {x}.device, {x}.is_neg(), {p}p{i} & 15
+    {p}k{i} = {x}.dtype, {x}.shape, {x}.stride(), {x}.device, {x}.is_neg(), {p}p{i} % {p}keyed
 """
 _NUMPY_PART = """\
 elif type({x}) in {p}numpy:
     {p}p{i} = {p}address({x})
     {p}l{i}, {p}h{i} = {p}owned({x}) if {x}.base is not None else ({p}p{i}, {p}p{i} + {x}.nbytes)
-    {p}k{i} = {x}.dtype, {x}.shape, {x}.strides, {x}.flags.writeable, {p}p{i} & 15
+    {p}k{i} = {x}.dtype, {x}.shape, {x}.strides, {x}.flags.writeable, {p}p{i} % {p}keyed
 """
 _OTHER_PART = "else:\n    return {p}missed\n"
 _CONSTANT_PART = "else:\n    {p}p{i} = {p}l{i} = {p}h{i} = None\n    {p}k{i} = type({x}), {p}constant({x})\n"
@@ -167,7 +169,7 @@ def binder(signature: Signature, plans: dict[Any, Any]) -> Callable[..., Any] | 
     ])
     names: dict[str, Any] = {"plans": plans, "torch": TORCH, "numpy": NUMPY, "plain": _SIMPLE, "missed": MISSED,
                              "Missed": Missed, "address": numpy_address(), "owned": numpy_owned, "constant": constant,
-                             "number": number_of, "real": _real}
+                             "number": number_of, "real": _real, "keyed": KEYED}
     names |= {f"a{i}": parameter for i, parameter in enumerate(parameters)}
     names |= {f"d{i}": python.default for i, python in enumerate(signature.python.parameters.values())}
     space: dict[str, Any] = {prefix + name: value for name, value in names.items()}

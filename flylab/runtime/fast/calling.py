@@ -16,7 +16,7 @@ from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import EMULATED, Device, current
 from flylab.runtime.fast import software
-from flylab.runtime.fast.binding import Missed
+from flylab.runtime.fast.binding import KEYED, Missed
 from flylab.runtime.fast.plans import Plan, Plans
 from flylab.runtime.fast.surroundings import Surroundings
 from flylab.runtime.finding import find_with_dependencies
@@ -92,7 +92,14 @@ def _run(compiled: Compiled, plans: Plans, key: Any, arguments: Arguments) -> Ru
 def _learn(plans: Plans, key: Any, where: Surroundings, fits: Callable[[], bool],
            what: tuple[Device, Compiled, Sequence[Bound]]) -> None:
     device, compiled, bound = what
-    made = software.plan(device, compiled, bound) if device.kind == EMULATED else None
+    if any(each.memory is not None and each.host.spec.align > KEYED for each in bound):
+        return  # it relies on more of an address than the key holds
+    if device.kind == EMULATED:
+        made: Callable[..., Any] | None = software.plan(device, compiled, bound)
+    else:
+        from flylab.runtime.hip import planned
+
+        made = planned.plan(device, compiled, bound)
     if made is not None:
         plans.add(key, Plan(where, fits, made))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flylab.compiler.guards import never
-from flylab.compiler.signature import Signature
+from flylab.compiler.signature import CONSTEXPR, INFERRED, POINTER, TENSOR, Signature
+from flylab.runtime.arguments import Bound
 from flylab.runtime.fast.binding import binder, note_libraries
 from flylab.runtime.fast.surroundings import Surroundings
 
@@ -15,6 +16,29 @@ MOST_KEYS = 1024
 """Keys after which a launcher forgets its plans: as many kinds of arguments as nobody has at once."""
 MOST_PLACES = 8
 """Plans of one key: for several devices, or settings."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """An argument that is no constant, and the numbers of the values that the binder passes for it: `at` to `end`."""
+
+    bound: Bound
+    at: int
+    end: int
+
+
+def slots(signature: Signature, bound: Sequence[Bound]) -> list[Slot]:
+    """The arguments of a call that are no constants; of a tensor the binder passes its address, and its owner's ends.
+
+    A parameter without an annotation takes the values of a tensor, also where it got a constant.
+    """
+    found, at = [], 0
+    for parameter, each in zip(signature.parameters, bound, strict=True):
+        if parameter.kind != CONSTEXPR:
+            end = at + (3 if parameter.kind in (TENSOR, POINTER, INFERRED) else 1)
+            found.append(Slot(each, at, end))
+            at = end
+    return found
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.compiler.signature import CONSTEXPR, INFERRED, NUMBER, POINTER, TENSOR, Signature
+from flylab.compiler.signature import NUMBER
 from flylab.emulator.arrays import Buffer
 from flylab.emulator.windows import with_windows
 from flylab.runtime.arguments import Bound
@@ -14,10 +14,8 @@ from flylab.runtime.compiled import Compiled
 from flylab.runtime.device import Device
 from flylab.runtime.emulated import Reached, SoftwareDevice, buffer_of
 from flylab.runtime.fast.binding import MISSED
+from flylab.runtime.fast.plans import slots
 from flylab.runtime.launch import execute
-
-KEYED = 16
-"""The key of a plan holds addresses modulo so many bytes."""
 
 
 @dataclass(frozen=True)
@@ -37,27 +35,14 @@ class Place:
         return Buffer(like.name, start, like.nbytes, like.writable, view=like.view, within=start - first)
 
 
-def slots(signature: Signature, bound: Sequence[Bound]) -> list[tuple[Bound, int]]:
-    """Each argument that is no constant, with the number of the first value that the binder passes for it."""
-    found, at = [], 0
-    for parameter, each in zip(signature.parameters, bound, strict=True):
-        if parameter.kind != CONSTEXPR:
-            found.append((each, at))
-            at += 3 if parameter.kind in (TENSOR, POINTER, INFERRED) else 1
-    return found
-
-
-def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable[..., Any] | None:
-    """What runs a compilation on the values that the binder passes; None where it relies on more of an address than the
-    key holds."""
-    if any(each.memory is not None and each.host.spec.align > KEYED for each in bound):
-        return None
+def plan(device: Device, compiled: Compiled, bound: Sequence[Bound]) -> Callable[..., Any]:
+    """What runs a compilation on the values that the binder passes."""
     given = slots(compiled.launcher.signature, bound)
-    places = [Place(at, each.memory.start - each.memory.address, buffer_of(each.memory))
-              for each, at in given if each.memory is not None]
+    places = [Place(slot.at, memory.start - memory.address, buffer_of(memory))
+              for slot in given if (memory := slot.bound.memory) is not None]
     # The key of a plan holds shapes and strides, and so the numbers of a runtime layout.
-    order = [(at if each.memory is None else None, each.leaves) for each, at in given
-             if each.memory or each.host.kind == NUMBER]
+    order = [(None if slot.bound.memory else slot.at, slot.bound.leaves)
+             for slot in given if slot.bound.memory or slot.bound.host.kind == NUMBER]
     backend = SoftwareDevice()
 
     def run(*values: Any) -> Any:

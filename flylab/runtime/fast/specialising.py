@@ -1,18 +1,12 @@
-"""A launcher's host program made into one function for a plan, that packs and launches without steps between.
+"""A launcher's host program written out for a plan: what is known folded, and each launch's arguments packed at once.
 
-    def run(_a0, _l0, _h0, _a3):
-        try:
-            if not _l0 <= _a0 + 0 <= _a0 + 4096 <= _h0: return _missed
-            v0, v1 = (_a0, w(_a3, 32))
-            v2 = w(v1 // 256, 32)
-            if not 1 <= v2 <= 8388607: return _missed
-            _b0 = _f0.take()
-            _p0(_b0.memory, 0, v0, v1)
-        except Exception:
+    v0, v1 = (_a0, w(_a3, 32))
+    v2 = w(v1 // 256, 32)
+    if True:
+        if not (True and 1 <= v2 <= 8388607):
             return _missed
-        _f0.enter(_b0, v2, 1, 1, 256, 1, 1, 0, _stream)
-
-Up to `except` nothing has happened yet, so whatever is wrong there goes the way of the first call, which explains it.
+        _b0 = _f0.take()
+        _p0(_b0.memory, 0, v0, v1)
 """
 
 from __future__ import annotations
@@ -26,6 +20,7 @@ from flylab.dtypes import DType
 from flylab.expr.gpu import MAX_GRID
 from flylab.runtime.arguments import FORMATS, pack_number
 from flylab.runtime.compiled import Compiled
+from flylab.runtime.fast.arithmetic import Range, Simplifier
 
 
 class Unplanned(Exception):
@@ -33,23 +28,31 @@ class Unplanned(Exception):
 
 
 class Steps(ast.NodeTransformer):
-    """The host program's statements with launches written out: `before` prepares them, `launches` are what is left.
+    """The host program's statements with launches written out: `before` prepares them, `launches` is what is left.
 
-    `names` gets what the text needs. Raises `Unplanned`.
+    `operands` are the launcher's runtime arguments as text, with their ranges; `names` are those that the text
+    needs. Raises `Unplanned`.
     """
 
-    def __init__(self, compiled: Compiled, operands: Sequence[str]):
-        self._compiled, self._operands = compiled, operands
+    def __init__(self, compiled: Compiled, operands: Sequence[tuple[str, Range | None]]):
+        self._compiled, self._operands = compiled, [text for text, _ in operands]
         self.kernels: list[str] = []
         self.launches: list[str] = []
-        """For each launch of `kernels`, the arguments of `enter`."""
+        """For each of `kernels`, the arguments of `enter`, but the stream."""
+        self.reports: list[str] = []
+        """For each, what was launched: the kernel, its grid, block and dynamic LDS."""
         self.names: dict[str, Any] = {}
         (function,) = ast.parse(compiled.host.text).body
         assert isinstance(function, ast.FunctionDef)
-        statements = [self.visit(statement) for statement in function.body if not _is_end(statement)]
+        self._simpler = Simplifier(dict(operands), function.body)
+        statements = [self._statement(statement) for statement in function.body if not _is_end(statement)]
         if any(isinstance(node, ast.Yield) for each in statements for node in ast.walk(each)):
             raise Unplanned
         self.before = "\n".join(map(ast.unparse, statements))
+
+    def _statement(self, statement: ast.stmt) -> ast.stmt:
+        found: ast.stmt = self.visit(statement)
+        return self._simpler.assignment(found) if isinstance(found, ast.Assign) else found
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         """An operand of the launcher, `a[2]`. After the last comes the buffer for what is printed, which is none."""
@@ -61,13 +64,15 @@ class Steps(ast.NodeTransformer):
         call = node.value.value if isinstance(node.value, ast.Yield) else None
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Launch"):
             raise Unplanned
-        kernel, extents, operands, smem, prints = call.args
+        kernel, extents, operands, smem, prints = (self._simpler.visit(each) for each in call.args)
         if ast.literal_eval(prints):
             raise Unplanned
         assert isinstance(kernel, ast.Constant) and isinstance(extents, ast.Tuple) and isinstance(operands, ast.Tuple)
         symbol, n = str(kernel.value), len(self.kernels)
         self.kernels.append(symbol)
         self.launches.append(f"_b{n}, {', '.join(map(ast.unparse, extents.elts))}, {ast.unparse(smem)}")
+        grid, block = (", ".join(map(ast.unparse, each)) for each in (extents.elts[:3], extents.elts[3:]))
+        self.reports.append(f"{symbol!r}, ({grid}), ({block}), {ast.unparse(smem)}")
         packing, values = self._packing(symbol, n, [ast.unparse(operand) for operand in operands.elts])
         self.names[f"_p{n}"] = packing.pack_into
         text = [f"if not ({self._possible(symbol, extents.elts)}):", " return _missed", f"_b{n} = _f{n}.take()",

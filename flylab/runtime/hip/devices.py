@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from flylab import settings
 from flylab.errors import DeviceError, FlylabError
 from flylab.runtime.hip import library
 from flylab.targets import TARGETS, Target
+
+# AMD's kernel driver for computing.
+DRIVER = Path("/dev/kfd")
 
 
 @dataclass(frozen=True)
@@ -88,13 +93,20 @@ def find(ordinal: int | None = None) -> Attached:
 
 @cache
 def look() -> Attached | None:
-    """The GPU that a launch takes where nobody chose a device; None where there is none that works. Looked up once."""
-    if not library.bindings_installed() or library.find() is None:
-        return None
+    """The GPU that a launch takes where nobody chose a device; None where there is none that works. Looked up once.
+
+    Where there is a GPU's driver, or a HIP library, that cannot be used, a warning says why.
+    """
     try:
-        return find()
-    except FlylabError:
+        if not library.bindings_installed():
+            if DRIVER.exists():
+                raise library.no_bindings()
+            return None
+        there = attached() if library.find() else ()
+    except FlylabError as error:
+        warnings.warn(f"launches run on the software device, and not on a GPU: {error}", stacklevel=2)
         return None
+    return next((gpu for gpu in there if gpu.target), None)
 
 
 def _list(devices: Iterable[Attached]) -> str:

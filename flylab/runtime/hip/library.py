@@ -92,7 +92,7 @@ def hip() -> Any:
                           hint='start processes with multiprocessing.get_context("spawn"), or run this one on the '
                           'software device: flylab.use("emulated")')
     if not bindings_installed():
-        raise ToolchainError("launching on an AMD GPU needs AMD's bindings of HIP", hint=INSTALL)
+        raise no_bindings()
     path = find()
     if path is None:
         raise DeviceError(f"there is no HIP library ({NAME}) on this machine",
@@ -112,6 +112,11 @@ def hip() -> Any:
         finally:
             paths.get_library_path = theirs
     return module
+
+
+def no_bindings() -> ToolchainError:
+    """The error where AMD's bindings are missing."""
+    return ToolchainError("launching on an AMD GPU needs AMD's bindings of HIP", hint=INSTALL)
 
 
 def _in_child() -> None:

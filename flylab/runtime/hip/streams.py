@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from flylab.errors import ArgumentError
+from flylab.expr.typing import Stream
 
 
 def current(ordinal: int) -> int:
@@ -20,18 +21,16 @@ def handle_of(given: Any, ordinal: int) -> int:
     """The handle of the stream that a launch on a device goes to.
 
     `given` is an `fx.Stream` or what one holds: None (torch's current stream), a handle as a number, a
-    `torch.cuda.Stream`, a stream of AMD's bindings. Raises `ArgumentError` for anything else, and for a stream of
-    another device.
+    `torch.cuda.Stream`, a `flylab.runtime.hip.Stream`, a stream of AMD's bindings. Raises `ArgumentError` for anything
+    else, and for a stream of another device.
     """
-    from flylab.expr.typing import Stream
-
     value = given.value if isinstance(given, Stream) else given
     if value is None:
         return current(ordinal)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if hasattr(value, "cuda_stream"):
-        index = getattr(getattr(value, "device", None), "index", None)
+        index = getattr(value, "ordinal", getattr(getattr(value, "device", None), "index", None))
         if index not in (None, ordinal):
             raise ArgumentError(f"the stream is one of device {index} (torch's cuda:{index}), and the launch runs on "
                                 f"hip:{ordinal}", hint=f'choose its device with flylab.use("hip:{index}")')

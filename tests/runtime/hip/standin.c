@@ -44,7 +44,7 @@ typedef struct Operation {
   struct Stream *stream;
   struct Operation *next;
 } Operation;
-typedef struct Stream { int device; Operation *first, *last; struct Stream *next; } Stream;
+typedef struct Stream { int device, beside; Operation *first, *last; struct Stream *next; } Stream;
 typedef int Callback(const char *kernel, const void *image, size_t size, const unsigned *extents, unsigned smem,
                      void *kernarg, size_t kernarg_size, int device);
 
@@ -162,12 +162,13 @@ static int run(Operation *op, int device) {
 
 static int drain(Stream *stream, uint64_t last);
 
-// What a device's default stream and its other streams wait for: each other.
+// What a device's default stream and its other streams wait for: each other, but for those beside it.
 static int before(Stream *stream, uint64_t number) {
   int code = OK, device = stream->device;
+  if (stream->beside) return OK;
   if (stream != &defaults[device]) return drain(&defaults[device], number);
   for (Stream *other = streams; other && !code; other = other->next)
-    if (other->device == device) code = drain(other, number);
+    if (other->device == device && !other->beside) code = drain(other, number);
   return code;
 }
 
@@ -223,7 +224,7 @@ int hipStreamCreateWithFlags(Stream **result, unsigned flags) {
   ENTER("%u", flags);
   if (!count) return NO_DEVICE;
   *result = malloc(sizeof **result);
-  **result = (Stream){current, NULL, NULL, streams};
+  **result = (Stream){current, flags & 1, NULL, NULL, streams}; // 1: beside the default stream
   streams = *result;
   return OK;
 }

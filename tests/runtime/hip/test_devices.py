@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import flylab
 from flylab.errors import DeviceError
-from flylab.runtime.hip import attached, library
+from flylab.runtime.hip import attached, devices, library
 from flylab.runtime.hip.sentences import SENTENCES
 from tests.runtime.hip.standin import MI300A, MI300X, MI350X, RADEON, Gpu, build, in_a_process, standing_in
 
@@ -71,7 +72,8 @@ def test_devices_that_are_hidden_are_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_driver_that_is_too_old_is_said_where_hip_is_asked_for_and_else_the_software_device_runs() -> None:
     with standing_in(error=OLD_DRIVER):
-        assert str(flylab.device()) == "emulated:gfx942"
+        with pytest.warns(UserWarning, match="run on the software device, and not on a GPU: looking for"):
+            assert str(flylab.device()) == "emulated:gfx942"
         with pytest.raises(DeviceError, match="looking for AMD GPUs: the driver is older than the HIP library"):
             flylab.use("hip")
 
@@ -97,7 +99,7 @@ except flylab.errors.DeviceError as error:
     assert "ROCM_PATH" in printed[2]
 
 
-def test_a_library_that_cannot_be_opened_is_named(tmp_path: object) -> None:
+def test_a_library_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     code = """
 import os, pathlib, sys
 folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else os.environ["ROCM_PATH"]) / "lib"
@@ -112,6 +114,13 @@ except flylab.errors.DeviceError as error:
 """
     printed = in_a_process(code, ROCM_PATH=str(tmp_path))
     assert printed.startswith(f"emulated:gfx942\nthe HIP library {tmp_path}/lib/libamdhip64.so cannot be opened")
+
+
+def test_a_driver_without_the_bindings_is_no_silent_fall_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(library, "bindings_installed", lambda: False)
+    monkeypatch.setattr(devices, "DRIVER", tmp_path)
+    with standing_in(MI300X), pytest.warns(UserWarning, match="needs AMD's bindings of HIP\nhint: pip install"):
+        assert str(flylab.device()) == str(flylab.device()) == "emulated:gfx942"
 
 
 def test_without_the_bindings_the_command_that_brings_them_is_named() -> None:
@@ -140,7 +149,7 @@ print(library.hip() is not None and library.version())
     assert printed == [str(build() / "lib" / library.NAME), "7.15.26000"]
 
 
-def test_a_library_that_lies_in_torch_comes_before_that_of_rocm(tmp_path: object) -> None:
+def test_a_library_that_lies_in_torch_comes_before_that_of_rocm(tmp_path: Path) -> None:
     code = f"""
 import pathlib, shutil, sys
 torch = pathlib.Path({str(tmp_path)!r}) / "torch"

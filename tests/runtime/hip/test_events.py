@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from flylab.kernels.elementwise.vector_add import vector_add
 
+import flylab.compiler as flyc
+import flylab.expr as fx
 from flylab.errors import DeviceError
-from flylab.runtime.hip import Event, library, synchronize
+from flylab.runtime.hip import Event, Stream, library, synchronize
 from tests.runtime.hip.standin import MI300X, MI350X, StandIn, on_the_device, standing_in
+from tests.samples import cell
 
 
 def test_the_time_between_two_events_is_that_of_the_kernels_between(hip: StandIn) -> None:
@@ -48,6 +51,29 @@ def test_waiting_for_an_event_tells_of_a_kernel_that_went_wrong(hip: StandIn) ->
     hip.fail("hipEventSynchronize", 719)
     with pytest.raises(DeviceError, match="waiting for an event on hip:0: a kernel went wrong while it ran"):
         event.synchronize()
+
+
+def test_a_stream_of_ones_own(hip: StandIn) -> None:
+    a, shown = on_the_device(np.zeros(64, np.float32))
+    launch = cell("""
+        @flyc.kernel
+        def k(P: fx.Pointer):
+            fx.make_view(P, fx.make_layout(64, 1))[gpu.thread_id("x")] = 3.0
+        @flyc.jit
+        def launch(P: fx.Pointer, stream: fx.Stream):
+            k(P).launch(grid=1, block=64, stream=stream)
+    """)["launch"]
+    stream, other = Stream(), Stream()
+    start, stop = Event().record(other), Event()
+    launch(flyc.from_c_void_p(fx.Float32, a), fx.Stream(stream))
+    stop.record(stream)
+    other.synchronize()
+    assert start.done and not stop.done and not shown.any()
+    stream.synchronize()
+    assert stop.done and (shown == 3).all()
+    del stream, other
+    gc.collect()
+    assert len(hip.calls("hipStreamDestroy")) == 2
 
 
 def test_synchronize_waits_for_each_device_that_was_given_something() -> None:
