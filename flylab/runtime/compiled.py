@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flylab import settings
 from flylab.codegen.isa import Isa
 from flylab.compiler.inspection import show
 from flylab.compiler.kernel import TracedFunction
@@ -62,6 +63,8 @@ class Compiled:
     kept: str = "not kept on disk"
     """Whether it is on disk, for other processes, or comes from there; and why not."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
+    _linked: dict[bool, bytes] = field(default_factory=dict, repr=False)
+    """The loadable code object, with the lines of the source and without."""
     _call: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
@@ -81,10 +84,16 @@ class Compiled:
         """The relocatable ELF object."""
         return self.code.object_code
 
-    @cached_property
+    @property
     def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
-        return self.code.hsaco
+        """The loadable code object, with the lines of the source where FLYLAB_DEBUG_ENABLE_DEBUG_INFO says so.
+
+        Raises `ToolchainError` where the machine has no lld.
+        """
+        lines = settings.DEBUG_INFO.flag()
+        if lines not in self._linked:
+            self._linked[lines] = self.code.linked(lines)
+        return self._linked[lines]
 
     def save_hsaco(self, path: str | Path) -> Path:
         """Write the loadable code object to a file; its path."""

@@ -15,7 +15,7 @@ from flylab.runtime.cache.store import Store
 if TYPE_CHECKING:
     from flylab.codegen.amdgpu import Code
 
-ASSEMBLY, OBJECT, HSACO = "assembly", "object", "hsaco"
+ASSEMBLY, OBJECT, HSACO = "assembly", "object", ("hsaco", "hsaco-lines")
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,11 @@ class KeptCode:
         """The relocatable ELF object."""
         return self._bytes(OBJECT, lambda: self.optimised.object_code)
 
-    @cached_property
-    def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
         from flylab.codegen.hsaco import link
 
-        return self._bytes(HSACO, lambda: link(self.object_code))
+        return self._bytes(HSACO[debug_info], lambda: link(self.object_code, debug_info))
 
     def _bytes(self, form: str, make: Callable[[], bytes]) -> bytes:
         # Their line tables have the files' names in them, so those of other files are others.

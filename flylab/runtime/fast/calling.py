@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.guards import guard_of, never
 from flylab.compiler.jit import Launcher
 from flylab.compiler.signature import CONSTEXPR
@@ -19,7 +20,7 @@ from flylab.runtime.fast import software
 from flylab.runtime.fast.binding import KEYED, Missed
 from flylab.runtime.fast.plans import Plan, Plans
 from flylab.runtime.fast.surroundings import Surroundings
-from flylab.runtime.finding import find_with_dependencies
+from flylab.runtime.finding import find
 from flylab.runtime.run import Run
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -67,13 +68,21 @@ def _launch(launcher: Launcher, plans: Plans, key: Any, arguments: Arguments) ->
     before = None if key is None else Surroundings.now()
     device = current()
     bound = launch.bound_to(launcher, *arguments)
-    compiled, dependencies = find_with_dependencies(launcher, bound, device)
+    compiled = find(launcher, bound, device)
     done = launch.run_bound(device, compiled, bound)
     if before is not None and _can_be_known(compiled, bound) and not plans.is_hopeless(key, before):
-        standing, guard = before.test(), guard_of(dependencies)
-        fits = never if guard is never else lambda: standing() and guard()
-        _learn(plans, key, before, fits, (device, compiled, bound))
+        read = _dependencies(launcher, compiled)
+        if read is not None:
+            standing, guard = before.test(), guard_of(read)
+            fits = never if guard is never else lambda: standing() and guard()
+            _learn(plans, key, before, fits, (device, compiled, bound))
     return done
+
+
+def _dependencies(launcher: Launcher, compiled: Compiled) -> Dependencies | None:
+    """What a compilation that was just found read; None where another thread saw that this changed, and let it go."""
+    known = [pair for pairs in list(launcher.specialisations.values()) for pair in pairs]
+    return next((read for made, read in known if made is compiled), None)
 
 
 def _run(compiled: Compiled, plans: Plans, key: Any, arguments: Arguments) -> Run:
