@@ -197,10 +197,10 @@ def _all_memory() -> list[Buffer]:
 
 def forget() -> None:
     """What flylab knows of the devices of before."""
+    modules.forget()  # first, since unloading asks which devices there are
+    launching.forget()
     devices.attached.cache_clear()
     devices.look.cache_clear()
-    modules.forget()
-    launching.forget()
 
 
 @contextmanager
