@@ -197,9 +197,9 @@ def _all_memory() -> list[Buffer]:
 
 def forget() -> None:
     """What flylab knows of the devices of before."""
-    modules.forget()  # first, since unloading asks which devices there are
+    modules.forget()
     launching.forget()
-    devices.attached.cache_clear()
+    devices.attached.cache_clear()  # last: what is forgotten before asks for the devices
     devices.look.cache_clear()
 
 
