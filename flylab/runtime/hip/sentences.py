@@ -10,7 +10,8 @@ FIND = 'run it on the software device, which names the line: with flylab.use("em
 
 # Name -> what it says, and what mends it.
 SENTENCES: dict[str, tuple[str, str]] = {
-    "hipErrorInvalidValue": ("HIP refused an argument", "check grid, block and the tensors"),
+    "hipErrorInvalidValue": ("HIP refused an argument",
+                             "check grid, block and the tensors; AMD_LOG_LEVEL=3 in the environment tells which"),
     "hipErrorOutOfMemory": ("the device has no memory left for it",
                             "free tensors (torch.cuda.empty_cache() gives back what torch keeps), or use smaller ones"),
     "hipErrorNotInitialized": ("HIP is not initialised", "start a new process; HIP does not work in a forked one"),

@@ -15,7 +15,7 @@ from flylab.kernels.elementwise.vector_add import vector_add
 import flylab
 import flylab.compiler as flyc
 from flylab.errors import DeviceError
-from flylab.runtime.hip import devices, library, modules
+from flylab.runtime.hip import devices, library, modules, synchronize
 from flylab.runtime.hip.launching import stream_pointer
 from tests.runtime.hip.standin import MI300X, MI350X, StandIn, on_the_device, standing_in
 from tests.samples import compile_body
@@ -83,6 +83,7 @@ def test_a_module_is_loaded_once_on_each_device_and_unloaded_with_its_compilatio
         assert library.call("hipGetDevice", doing="a test") == (0,)  # the thread's device is as it was
         del compiled
         gc.collect()
+        synchronize()
         assert len(hip.calls("hipModuleUnload")) == 2
 
 
