@@ -149,13 +149,6 @@ class Store:
                 partial.write_bytes(b"".join(lines[len(lines) // 2 :]))
                 os.replace(partial, log)
 
-    def clear(self) -> int:
-        """Remove every file that is kept; how many bytes they had."""
-        files = self.files()
-        for _, _, path in files:
-            _remove(path)
-        return sum(each[1] for each in files)
-
     def _path(self, name: str) -> str:
         return f"{self.folder}/kept/{name[:2]}/{name}"
 
