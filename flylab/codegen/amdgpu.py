@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from flylab.background import interruptible
@@ -59,9 +59,8 @@ class Code(Protocol):
     def object_code(self) -> bytes:
         """The relocatable ELF object."""
 
-    @property
-    def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +74,15 @@ class Optimised:
     """Whether the user's own assembly is in it, which LLVM here can print, and not assemble."""
     barriers: tuple[str, ...] = ()
     """The places of its barriers, by their numbers."""
+    _made: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def _once(self, make: Callable[..., T], *arguments: Any) -> T:
+        """What LLVM makes of it, by the first of the threads that ask at once; the others have waited for the lock."""
+        key = make.__name__, *arguments
+        if key not in self._made:
+            self._made[key] = make(*arguments)
+        found: T = self._made[key]
+        return found
 
     def _emit(self, kind: str) -> Any:
         # Emitting changes the module, so each starts from the bitcode.
@@ -85,13 +93,13 @@ class Optimised:
     @cached_property
     def assembly(self) -> str:
         """The assembly text; each instruction has a line of the source: see `codegen.lines`."""
-        text = str(interruptible(_alone, self._emit, "assembly"))
+        text = str(interruptible(_alone, self._once, self._emit, "assembly"))
         return with_lines(settled(text, self.barriers) if self.barriers else text)
 
     @cached_property
     def with_unknown_places(self) -> str:
         """The same, but with a `.loc` of line 0 for each instruction for which LLVM knows no place."""
-        text = str(interruptible(_alone, self._emit_unknown))
+        text = str(interruptible(_alone, self._once, self._emit_unknown))
         return settled(text, self.barriers) if self.barriers else text
 
     def _emit_unknown(self) -> Any:
@@ -107,12 +115,11 @@ class Optimised:
         """The relocatable ELF object."""
         if self.has_assembly:
             return assemble_text(self.assembly, self.target)
-        return bytes(interruptible(_alone, self._emit, "object"))
+        return bytes(interruptible(_alone, self._once, self._emit, "object"))
 
-    @cached_property
-    def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
-        return link(self.object_code)
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
+        return link(self.object_code, debug_info)
 
 
 def _machine(target: Target, opt_level: int) -> Any:

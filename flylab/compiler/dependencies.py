@@ -48,7 +48,7 @@ class Dependency:
 
     def changes(self) -> list[str]:
         """The names under this one, such as `config.tile`, that mean something else now."""
-        return list(differences(self.name, self.was, meaning(self.read(), self.names)))
+        return [name for name, _, _ in differences(self.name, self.was, meaning(self.read(), self.names))]
 
 
 class Dependencies:

@@ -19,6 +19,7 @@ class Inspectable:
     last: Any
     source: Any
     rewritten: Any
+    history: Any
 
     def compiled(self) -> Any:
         """The last compilation that this function was part of. Raises `FlylabError` where there is none yet."""
@@ -28,6 +29,16 @@ class Inspectable:
                 hint="launch it once, or flyc.compile(launcher, *arguments)",
             )
         return self.last
+
+    def why_recompiled(self) -> Text:
+        """What changed between the last two compilations that this function was part of, in sentences.
+
+        It names arguments, globals, helpers, settings; it says so where there was one compilation, or none, and where
+        the last call found its compilation in memory or on disk.
+        """
+        from flylab.compiler.why import why
+
+        return Text(why(self.name, self.history.last, self.history.before, self.history.found))
 
     def stages(self) -> list[Stage]:
         """Every stage of the last compilation: source, rewritten, ir, each pass, llvm, isa."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +11,11 @@ from flylab.compiler import own_files as own_files  # it reads flylab's files wh
 from flylab.compiler.kernel import Method, TracedFunction
 from flylab.compiler.running import current_trace
 from flylab.errors import TraceError
+from flylab.locks import fork_safe_lock
 from flylab.places import user_part
+
+IMPORTING = fork_safe_lock()
+"""Held while the first call imports what it needs: the child of a fork would find a module locked for ever."""
 
 
 class Launcher(TracedFunction):
@@ -24,12 +30,18 @@ class Launcher(TracedFunction):
         super().__init__(function, name)
         self.specialisations: dict[Any, list[tuple[Any, Any]]] = {}
         self._call: Callable[..., Any] | None = None
+        self._turns: dict[int, threading.RLock] = {}
+
+    def turn(self) -> threading.RLock:
+        """What a thread enters to compile it. A child of a fork has its own, which no thread of the parent's holds."""
+        return self._turns.setdefault(os.getpid(), threading.RLock())
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         if current_trace() is not None:
             return self.run(self.signature.bind(args, named))
         if self._call is None:
-            from flylab.runtime.fast.calling import of_launcher
+            with IMPORTING:
+                from flylab.runtime.fast.calling import of_launcher
 
             self._call = of_launcher(self)
         return self._call(*args, **named)
@@ -52,7 +64,8 @@ def compile(launcher: Any, /, *args: Any, **named: Any) -> Any:
         launcher, args = launcher.traced, (launcher.instance, *args)
     if not isinstance(launcher, Launcher):
         raise TraceError(f"flyc.compile of {launcher!r}", hint="give an @flyc.jit function and its arguments")
-    from flylab.runtime.launch import compile_only
+    with IMPORTING:
+        from flylab.runtime.launch import compile_only
 
     try:
         return compile_only(launcher, args, named)

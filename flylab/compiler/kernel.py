@@ -12,6 +12,7 @@ from flylab.compiler import rewrite as rewriting
 from flylab.compiler import source as sources
 from flylab.compiler.control.aliases import check_aliases
 from flylab.compiler.control.regions import check_finished
+from flylab.compiler.history import History
 from flylab.compiler.inspection import Inspectable
 from flylab.compiler.signature import Signature
 from flylab.compiler.wrong_calls import explained
@@ -42,6 +43,7 @@ class TracedFunction(Inspectable):
         self._rewritten: rewriting.Rewritten | None = None
         self._callable: Callable[..., Any] | None = None
         self.last: Any = None
+        self.history = History.of(function, self.decorator)
 
     @property
     def source(self) -> sources.Source:

@@ -159,15 +159,15 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     return Watched(key, {n: meaning(v, names, depth + 1, path) for n, v in read if v is not MISSING})
 
 
-def differences(name: str, was: Any, now: Any) -> Iterator[str]:
-    """The names under this one, such as `config.tile`, that mean something else now."""
+def differences(name: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The names under this one, such as `config.tile`, that mean something else now, with what they meant and mean."""
     if was == now:
         return
     if not (isinstance(was, Watched) and isinstance(now, Watched) and was.key == now.key):
-        yield name
+        yield name, was, now
         return
     for each in {**was.attributes, **now.attributes}:
-        yield from differences(f"{name}.{each}", was.attributes.get(each), now.attributes.get(each))
+        yield from differences(f"{name}.{each}", was.attributes.get(each, MISSING), now.attributes.get(each, MISSING))
 
 
 def contents(value: Any) -> tuple[Any, ...] | None:

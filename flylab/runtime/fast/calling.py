@@ -71,17 +71,18 @@ def _launch(launcher: Launcher, plans: Plans, key: Any, arguments: Arguments) ->
     compiled = find(launcher, bound, device)
     done = launch.run_bound(device, compiled, bound)
     if before is not None and _can_be_known(compiled, bound) and not plans.is_hopeless(key, before):
-        standing, guard = before.test(), guard_of(_dependencies(launcher, compiled))
-        fits = never if guard is never else lambda: standing() and guard()
-        _learn(plans, key, before, fits, (device, compiled, bound))
+        read = _dependencies(launcher, compiled)
+        if read is not None:
+            standing, guard = before.test(), guard_of(read)
+            fits = never if guard is never else lambda: standing() and guard()
+            _learn(plans, key, before, fits, (device, compiled, bound))
     return done
 
 
-def _dependencies(launcher: Launcher, compiled: Compiled) -> Dependencies:
-    """What a compilation that was just found read."""
-    known = (pair for pairs in launcher.specialisations.values() for pair in pairs)
-    found: Dependencies = next(read for made, read in known if made is compiled)
-    return found
+def _dependencies(launcher: Launcher, compiled: Compiled) -> Dependencies | None:
+    """What a compilation that was just found read; None where another thread saw that this changed, and let it go."""
+    known = [pair for pairs in list(launcher.specialisations.values()) for pair in pairs]
+    return next((read for made, read in known if made is compiled), None)
 
 
 def _run(compiled: Compiled, plans: Plans, key: Any, arguments: Arguments) -> Run:
