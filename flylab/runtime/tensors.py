@@ -163,9 +163,8 @@ def _torch() -> Any:
 
 
 def _of_numpy(name: str, array: Any) -> Array:
-    import numpy
-
-    if isinstance(array, numpy.ma.MaskedArray):
+    masked: Any = sys.modules.get("numpy.ma")  # to name it would import it, which takes 30 ms
+    if masked is not None and isinstance(array, masked.MaskedArray):
         raise ArgumentError(f"'{name}' has a mask, which a kernel does not see", hint=f"pass {name}.filled(0)")
     if not array.dtype.isnative:
         raise ArgumentError(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab import settings
-from flylab.codegen import amdgpu
 from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
@@ -70,7 +69,7 @@ class Place:
         except (ValueError, KeyError, IndexError, TypeError, SyntaxError, AttributeError) as error:
             self.store.warn_damaged(self.name, str(error))
             return None
-        made.code = self._code(lambda: amdgpu.optimise(made.llvm, given.target, given.level))
+        made.code = self._code(lambda: _optimised(made))
         made.kept = READ
         return made
 
@@ -134,6 +133,12 @@ def _place(given: Input) -> Place | str:
 
 
 _store = functools.cache(Store)
+
+
+def _optimised(made: Compiled) -> Any:
+    from flylab.codegen import amdgpu
+
+    return amdgpu.optimise(made.llvm, made.target, made.opt_level)
 
 
 def _name(given: Input, fingerprint: Fingerprint) -> str:

@@ -327,7 +327,7 @@ def test_nothing_is_read_parsed_or_traced_again(monkeypatch: pytest.MonkeyPatch)
     def again(*given: Any, **named: Any) -> Any:
         raise AssertionError("done again")
 
-    for what in ("flylab.compiler.source.read", "flylab.compiler.rewrite.rewrite", "flylab.runtime.compiled.trace",
+    for what in ("flylab.compiler.source.read", "flylab.compiler.rewrite.rewrite", "flylab.compiler.trace.trace",
                  "flylab.runtime.compiled.build", "flylab.runtime.finding.build", "flylab.codegen.amdgpu.optimise",
                  "flylab.passes.pipeline.run", "flylab.passes.host.read_host", "flylab.runtime.launch.bound_to",
                  "flylab.runtime.fast.calling.find", "linecache.getlines", "linecache.checkcache",
