@@ -249,6 +249,9 @@ def dtype_of(name: str, text: str, byte: str) -> DType:
 
     `byte` is how its library calls bytes.
     """
+    if text.endswith("_x2"):  # as torch calls two numbers of 4 bits in a byte
+        raise ArgumentError(f"'{name}' holds {text}, and tensors hold whole bytes",
+                            hint=f"pass its bytes: {name}.view({byte})")
     try:
         found = of_numpy(text)
     except FlylabError as error:

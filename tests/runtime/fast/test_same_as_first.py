@@ -358,6 +358,14 @@ def test_what_a_type_is_registered_for_comes_first() -> None:
     assert np.array_equal(out, np.r_[0:15:3, 5:SIZE])
 
 
+def test_why_recompiled_knows_of_planned_calls() -> None:
+    names = cell(SCALED)
+    for call in range(3):
+        names["launch"](numbers(), numbers(), SIZE)
+        for function in (names["launch"], names["k"]):
+            assert ("compiled nothing: it was found in memory" in str(function.why_recompiled())) == (call > 0)
+
+
 def test_threads_do_not_share_what_a_call_needs() -> None:
     launch, failed = cell(SCALED)["launch"], list[Any]()
     launch(numbers(), numbers(), SIZE)
