@@ -38,7 +38,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "hipErrorAssert": (f"a check in a kernel failed; {RESTART}", FIND),
     "hipErrorLaunchFailure": (f"a kernel went wrong while it ran; {RESTART}", FIND),
     "hipErrorStreamCaptureUnsupported": ("the stream is being captured into a graph, which forbids that",
-                                         "pass tensors of the device, and call once before the capture"),
+                                         "pass tensors of the device, call once before the capture, and capture no "
+                                         "kernel that prints or checks, which is waited for"),
     "hipErrorStreamCaptureInvalidated": ("the capture of a graph was broken off by an earlier error",
                                          "mend the earlier error, and capture again"),
 }

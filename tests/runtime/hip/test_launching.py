@@ -58,11 +58,12 @@ def test_a_prepared_launch_packs_in_place_and_gives_its_packet_back(hip: StandIn
 
 
 def test_a_code_object_of_another_chip_is_refused_with_both_named(hip: StandIn) -> None:
+    before = set(modules.loaded())
     with pytest.raises(DeviceError) as error:
         modules.function_of(compiled_for("gfx950"), "vector_add_kernel", 0)
     assert error.value.message == ("loading the code object of 'vector_add' for gfx950 on hip:0: the code object is "
                                    "for another chip than the device (hipErrorNoBinaryForGpu)")
-    assert "gfx950" not in [module.code.target.arch for module in modules.loaded()]
+    assert set(modules.loaded()) <= before
 
 
 def test_a_block_too_large_is_refused_with_the_kernel_and_its_shape(hip: StandIn) -> None:
