@@ -14,6 +14,7 @@ import pytest
 
 import flylab
 import flylab.compiler as flyc
+from flylab import settings
 from flylab.codegen import hsaco, tools
 from flylab.errors import CompileError, FlylabError, ToolchainError, TraceError, UnknownInstruction
 from tests.samples import kernel_of
