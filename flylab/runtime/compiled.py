@@ -20,7 +20,7 @@ from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.errors import Check
 from flylab.expr.lines import Line
-from flylab.locks import cached_property
+from flylab.locks import IMPORTING, cached_property
 from flylab.passes import pipeline
 from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
@@ -70,7 +70,8 @@ class Compiled:
     @cached_property
     def program(self) -> Any:
         """The ISA as the software device runs it."""
-        from flylab.emulator import Program
+        with IMPORTING:
+            from flylab.emulator import Program
 
         return Program(self.isa, self.checks)
 
@@ -168,6 +169,17 @@ class Compiled:
 
             self._call = of_compiled(self)
         return self._call(*args, **named)
+
+    def __copy__(self) -> Compiled:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from flylab.runtime.cache.pickling import reduced
+
+        return reduced(self)
 
     def __repr__(self) -> str:
         kernels = ", ".join(self.functions)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from flylab.codegen import amdgpu
 from flylab.codegen.hsaco import link
@@ -27,6 +28,10 @@ class KeptCode:
     name: str
     files: tuple[str, ...]
     optimise: Callable[[], amdgpu.Code] = field(repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled without the store, which another process need not have."""
+        return _itself, (self.optimised,)
 
     @cached_property
     def optimised(self) -> amdgpu.Code:
@@ -62,6 +67,10 @@ class KeptCode:
             data = make()
             self.store.write(name, data)
         return data
+
+
+def _itself(code: amdgpu.Code) -> amdgpu.Code:
+    return code
 
 
 def _digest(files: Sequence[str]) -> str:
