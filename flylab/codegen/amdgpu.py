@@ -59,9 +59,8 @@ class Code(Protocol):
     def object_code(self) -> bytes:
         """The relocatable ELF object."""
 
-    @property
-    def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +117,9 @@ class Optimised:
             return assemble_text(self.assembly, self.target)
         return bytes(interruptible(_alone, self._once, self._emit, "object"))
 
-    @cached_property
-    def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
-        return link(self.object_code)
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
+        return link(self.object_code, debug_info)
 
 
 def _machine(target: Target, opt_level: int) -> Any:

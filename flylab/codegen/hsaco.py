@@ -17,13 +17,17 @@ def find_linker() -> list[str]:
     return find_tool(["ld.lld"], "linker")
 
 
-def link(object_code: bytes) -> bytes:
-    """The loadable code object of a relocatable one. Raises `ToolchainError` where no lld is found or it fails."""
+def link(object_code: bytes, debug_info: bool = False) -> bytes:
+    """The loadable code object of a relocatable one; without `debug_info` the lines of the source stay behind.
+
+    Raises `ToolchainError` where no lld is found or it fails.
+    """
     command = find_linker()
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "kernel.o", Path(folder) / "kernel.hsaco"
         source.write_bytes(object_code)
-        done = run_tool([*command, "-shared", str(source), "-o", str(target)])
+        leave = [] if debug_info else ["--strip-debug"]
+        done = run_tool([*command, "-shared", *leave, str(source), "-o", str(target)])
         if done.returncode:
             raise ToolchainError(
                 f"{' '.join(command)} failed: {done.stderr.strip()}", hint="check that it is an lld of LLVM 15 or later"

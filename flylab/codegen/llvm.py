@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from flylab.codegen.assembly.strings import unescaped
+from flylab.codegen.assembly.strings import escaped, unescaped
 from flylab.errors import CompileError
 from flylab.passes.recording import lines_of
 from flylab.passes.rewriter import operations, source_line
@@ -27,7 +27,41 @@ def translate(module: Any) -> str:
                 hint="this is a fault of flylab's passes: please report the kernel",
             )
     place_arguments(module)
-    return str(llvm.translate_module_to_llvmir(module.operation))
+    return _with_names(str(llvm.translate_module_to_llvmir(module.operation)), _names(module))
+
+
+def _names(module: Any) -> dict[str, list[str]]:
+    """Each kernel's symbol and the names of its arguments, which are the user's parameters."""
+    found = {}
+    for function in module.body.operations:
+        if "rocdl.kernel" in function.attributes:
+            places = [argument.location for argument in function.regions[0].blocks[0].arguments]
+            found[function.attributes["sym_name"].value] = [p.name_str if p.is_a_name() else "" for p in places]
+    return found
+
+
+def _with_names(text: str, names: dict[str, list[str]]) -> str:
+    """LLVM IR that tells the names of its kernels' arguments, which the metadata of the code object then has.
+
+    >>> text = "define amdgpu_kernel void @k(ptr %0, i32 %1) #0 {\\n}\\n!3 = !{}\\n"
+    >>> print(*_with_names(text, {"k": ["A", "n"]}).splitlines(), sep="\\n")
+    define amdgpu_kernel void @k(ptr %0, i32 %1) #0 !kernel_arg_name !4 {
+    }
+    !3 = !{}
+    !4 = !{!"A", !"n"}
+    """
+    free = 1 + max(map(int, _DEFINED.findall(text)), default=-1)
+    added = []
+
+    def named(found: re.Match[str]) -> str:
+        arguments = names.get(unescaped(found[2]))
+        if not arguments:
+            return found[0]
+        added.append(", ".join(f'!"{escaped(name)}"' for name in arguments))
+        return f"{found[1]} !kernel_arg_name !{free + len(added) - 1} {{"
+
+    text = _KERNEL.sub(named, text)
+    return "\n".join([text.rstrip("\n"), *(f"!{free + n} = !{{{words}}}" for n, words in enumerate(added))]) + "\n"
 
 
 def place_arguments(module: Any) -> None:
@@ -49,10 +83,13 @@ def place_arguments(module: Any) -> None:
             argument.set_location(known.get(source_line(argument.location), known[None]))
 
 
+_DEFINED = re.compile(r"^!(\d+) = ", re.M)
+_KERNEL = re.compile(r'^(define amdgpu_kernel void @"?((?<=")[^"]+|[\w.$-]+).*) \{$', re.M)
 _PLACE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)(?:, column: (\d+))?,.* scope: (!\d+)", re.M)
 _SCOPE = re.compile(r"^(!\d+) = (?:distinct )?!DI(?:Subprogram|LexicalBlockFile)\(.*\bfile: (!\d+)", re.M)
 _FILE = re.compile(r'^(!\d+) = !DIFile\(filename: "(.*)", directory: "(.*)"', re.M)
 _USE = re.compile(r",? !dbg (!\d+)")
+_NAMES = re.compile(r" !kernel_arg_name !\d+")
 
 
 def places_of(text: str) -> dict[str, tuple[str, int, int]]:
@@ -64,11 +101,14 @@ def places_of(text: str) -> dict[str, tuple[str, int, int]]:
 
 
 def readable(text: str, file: str) -> tuple[str, tuple[int | None, ...]]:
-    """LLVM IR without its debug metadata, and for each line of it the line in the Python file `file`."""
+    """LLVM IR without its debug metadata, and for each line of it the line in the Python file `file`.
+
+    The names of arguments, which are metadata too, are left out with it.
+    """
     places = {name: line for name, (where, line, _) in places_of(text).items() if where == file}
     body = lines_of(text.split("\n!llvm.dbg.cu")[0].split("\n!llvm.module.flags")[0].rstrip())
     lines = []
     for line in body:
         use = _USE.search(line)
         lines.append(places.get(use[1]) if use else None)
-    return "\n".join(_USE.sub("", line) for line in body), tuple(lines)
+    return _NAMES.sub("", "\n".join(_USE.sub("", line) for line in body)), tuple(lines)

@@ -29,10 +29,12 @@ from flylab.compiler.meaning import (
     contents,
     held,
     is_by_state,
+    is_counted,
     is_immutable,
     is_watched,
     operations,
     state,
+    version,
 )
 from flylab.compiler.reads import NOTHING, Test, Unguarded
 from flylab.compiler.users import PLAIN, exact
@@ -123,6 +125,8 @@ class Snapshot:
             self._add(("{0}.__code__", (value,), value.__code__))
             if not value.__dict__:
                 self._add(("not {0}.__dict__", (value,), NOTHING))
+        if is_counted(type(value)):
+            self._check(_is_version, value, version(value))
         inside = contents(value)
         if inside is not None and not isinstance(value, FIXED):
             again = contents(value) or ()
@@ -223,6 +227,10 @@ def _holds_equal(read: Callable[[], Any], expected: tuple[Any, ...]) -> bool:
 
 def _is_of(read: Callable[[], Any], kind: type) -> bool:
     return type(read()) is kind
+
+
+def _is_version(read: Callable[[], Any], expected: int | None) -> bool:
+    return version(read()) == expected
 
 
 def _stores(read: Callable[[], Any], names: tuple[str, ...], objects: Objects) -> bool:

@@ -5,7 +5,10 @@ where the class compares by value (it has an `__eq__`, as a dataclass has), else
 attributes that are read. Anything else, such as a function, counts by identity, or where a library says that two are
 equal and shows both alike. No code of the user's runs here: no `__eq__`, no property.
 
-What does not count: the contents of arrays and of other objects made in C, what functions of libraries give (the
+Arrays of numpy up to 64 KiB count by what they hold; larger ones, and tensors of torch, which count their changes, by
+identity.
+
+What does not count: the contents of larger arrays and of other objects made in C, what functions of libraries give (the
 environment, a random number), attributes that are read only by a computed name (`getattr(config, name)`), and those
 more than four objects deep.
 """
@@ -33,6 +36,19 @@ MAX_DEPTH = 4
 """How deep attributes of attributes are followed."""
 MAX_NESTING = 100
 """How deep containers in containers are."""
+
+ARRAY_BYTES = 1 << 16
+"""Up to this size an array counts by what it holds: to compare it takes a few microseconds."""
+
+
+def _array_contents(value: Any) -> tuple[Any, ...] | None:
+    import numpy as np  # which is imported already, where there is an array
+
+    if not isinstance(value, np.ndarray) or value.nbytes > ARRAY_BYTES:
+        return None
+    inside = np.ndarray.tolist(value.ravel()) if value.dtype.hasobject else (np.ndarray.tobytes(value),)
+    return str(value.dtype), str(value.shape), *inside
+
 
 # What each kind of container, and of callable made of others, holds.
 CONTENTS: dict[type, Callable[[Any], Iterable[Any]]] = {
@@ -145,6 +161,8 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
     key: Any = Same(value)
     if kind is types.FunctionType:  # IPython's autoreload gives it other code
         key = key, Same(value.__code__)
+    if is_counted(kind):
+        key = key, version(value)
     inside = contents(value)
     if inside is not None and id(value) not in path and len(path) < MAX_NESTING:
         deeper = path | {id(value)}
@@ -173,7 +191,22 @@ def differences(name: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]
 def contents(value: Any) -> tuple[Any, ...] | None:
     """What a container, or a callable made of others, holds; None for anything else."""
     read = next((CONTENTS[c] for c in type(value).__mro__ if c in CONTENTS), None)
-    return None if read is None else tuple(read(value))
+    if read is None:
+        return _array_contents(value) if hasattr(type(value), "__array_interface__") else None
+    return tuple(read(value))
+
+
+def is_counted(kind: type) -> bool:
+    """Whether objects of a class count their changes in place, as tensors of torch do."""
+    return hasattr(kind, "__dlpack__") and hasattr(kind, "_version")
+
+
+def version(value: Any) -> int | None:
+    """How often such an object was changed in place; None of a tensor that does not know (`torch.inference_mode`)."""
+    try:
+        return int(value._version)
+    except RuntimeError:
+        return None
 
 
 def is_watched(value: Any) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import opcode
+import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +21,12 @@ Test = tuple[str, tuple[Any, ...], Any]
 or no."""
 NOTHING = object()
 
-_GLOBAL_OPS = {
-    opcode.opmap[name]: shift
-    for name, shift in (("LOAD_GLOBAL", 1), ("LOAD_NAME", 0), ("LOAD_FROM_DICT_OR_GLOBALS", 0))
-    if name in opcode.opmap
-}
-"""The instructions that look a name up in the globals -> how far the name's number is shifted in their argument."""
+_GLOBAL = {opcode.opmap[name] for name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+           if name in opcode.opmap}
+"""The instructions that look a name up in the globals."""
+_SHIFT = {"LOAD_GLOBAL": 1, "LOAD_ATTR": int(sys.version_info >= (3, 12)), "LOAD_SUPER_ATTR": 2}
+_NAMED = {op: _SHIFT.get(opcode.opname[op], 0) for op in opcode.hasname}
+"""The instructions with a name -> how far its number is shifted in their argument."""
 
 
 class Unguarded(Exception):
@@ -139,11 +140,8 @@ def places(function: types.FunctionType) -> Iterator[Place]:
     """Where a function, and those nested in it, read from."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield Cell(name, cell)
-    code, space = function.__code__, function.__globals__
-    # Python leaves out what stands under `if False`, but not its names.
-    for name in sorted(names_in(code)):
-        if name in space or name in _globals_in(code):
-            yield Global(name, space, function.__builtins__)  # type: ignore[attr-defined]
+    for name in sorted(_globals_in(function.__code__)):
+        yield Global(name, function.__globals__, function.__builtins__)  # type: ignore[attr-defined]
     yield Defaults(function)
 
 
@@ -160,12 +158,16 @@ def names_in(code: types.CodeType) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _globals_in(code: types.CodeType) -> frozenset[str]:
-    """The names that a code object, and those nested in it, look up in the globals."""
-    found, wide = set(), 0
+    """The names that a code object, and those nested in it, look up in the globals.
+
+    Python leaves out what stands under `if False`, but not its names: those that no instruction has count as well.
+    """
+    found: set[str] = set()
+    others: set[str] = set()
+    wide = 0
     for op, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
         argument = wide << 8 | low
         wide = argument if op == opcode.EXTENDED_ARG else 0
-        if op in _GLOBAL_OPS:
-            found.add(code.co_names[argument >> _GLOBAL_OPS[op]])
-    return frozenset(found).union(*map(_globals_in, nested(code)))
-
+        if op in _NAMED:
+            (found if op in _GLOBAL else others).add(code.co_names[argument >> _NAMED[op]])
+    return frozenset(found.union(code.co_names) - (others - found)).union(*map(_globals_in, nested(code)))

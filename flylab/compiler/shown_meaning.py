@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import reprlib
 import types
@@ -70,6 +71,8 @@ def _plain(kind: type, *stored: Any) -> str:
 
 
 def _container(kind: type, items: list[str]) -> str:
+    if hasattr(kind, "__array_interface__"):
+        return f"an array of {ast.literal_eval(items[0])}, shape {ast.literal_eval(items[1])}"
     if issubclass(kind, (dict, types.MappingProxyType)):
         half = len(items) // 2
         return "{" + ", ".join(f"{k}: {v}" for k, v in zip(items[:half], items[half:], strict=True)) + "}"

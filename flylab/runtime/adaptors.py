@@ -27,13 +27,14 @@ class TensorArgument:
     `mark_layout_dynamic` they are numbers of the launch, and one compilation serves all shapes.
     """
 
-    __slots__ = ("tensor", "assumed_align", "use_32bit_stride", "_dynamic")
+    __slots__ = ("tensor", "said")
 
     def __init__(self, tensor: Any, assumed_align: int | None = None, use_32bit_stride: bool = False):
         self.tensor = tensor
-        self.assumed_align = _alignment("from_dlpack", assumed_align)
-        self.use_32bit_stride = use_32bit_stride
-        self._dynamic: tuple[int | None, int] | None = None
+        self.said: tuple[int, bool, tuple[int | None, int] | None] = (
+            _alignment("from_dlpack", assumed_align) or 0, bool(use_32bit_stride), None)
+        """The alignment in bytes (0: that of an element), whether runtime strides have 32 bits; and where the layout is
+        dynamic, the leading dimension and the divisibility."""
 
     def mark_layout_dynamic(self, leading_dim: int | None = None, divisibility: int = 1) -> TensorArgument:
         """Leave the extents and strides to the launch; this object.
@@ -55,11 +56,11 @@ class TensorArgument:
         if leading_dim is not None and type(leading_dim) is not int:
             raise ArgumentError(f"mark_layout_dynamic(leading_dim={leading_dim!r})",
                                 hint="give the number of the dimension with stride 1, or leave it out")
-        before, self._dynamic = self._dynamic, (leading_dim, divisibility)
+        before, self.said = self.said, (*self.said[:2], (leading_dim, divisibility))
         try:
             self._check()
         except ArgumentError:
-            self._dynamic = before
+            self.said = before
             raise
         return self
 
@@ -72,13 +73,10 @@ class TensorArgument:
 
         Raises `ArgumentError`, with the argument's name, where it is not as was said.
         """
-        align = self.assumed_align or 0
+        align, narrow, dynamic = self.said
         if align:
             check_aligned(name, array.address, align, f"assumed_align of {align} bytes")
-        if self._dynamic is None:
-            layout = _known(name, array)
-        else:
-            layout = _dynamic(name, array, *self._dynamic, 32 if self.use_32bit_stride else 64)
+        layout = _dynamic(name, array, *dynamic, 32 if narrow else 64) if dynamic else _known(name, array)
         return MemRef(array.dtype, "global", layout, align if align > array.dtype.bits // 8 else 0)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from flylab import settings
 from flylab.codegen import amdgpu
 from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
@@ -60,6 +61,8 @@ class Compiled:
     kept: str = "not kept on disk"
     """Whether it is on disk, for other processes, or comes from there; and why not."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
+    _linked: dict[bool, bytes] = field(default_factory=dict, repr=False)
+    """The loadable code object, with the lines of the source and without."""
     _call: Callable[..., Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
@@ -80,10 +83,16 @@ class Compiled:
         """The relocatable ELF object."""
         return self.code.object_code
 
-    @cached_property
+    @property
     def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
-        return self.code.hsaco
+        """The loadable code object, with the lines of the source where FLYLAB_DEBUG_ENABLE_DEBUG_INFO says so.
+
+        Raises `ToolchainError` where the machine has no lld.
+        """
+        lines = settings.DEBUG_INFO.flag()
+        if lines not in self._linked:
+            self._linked[lines] = self.code.linked(lines)
+        return self._linked[lines]
 
     def save_hsaco(self, path: str | Path) -> Path:
         """Write the loadable code object to a file; its path."""

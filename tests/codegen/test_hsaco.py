@@ -88,7 +88,7 @@ def without_linkers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_sentence_where_there_is_no_linker(monkeypatch: pytest.MonkeyPatch) -> None:
     without_linkers(monkeypatch)
     compiled = flyc.compile(reference_kernels.layout_copy, A, A, 1024)
-    compiled.__dict__.pop("hsaco", None)
+    compiled._linked.clear()
     with pytest.raises(ToolchainError, match="no linker for AMD code objects was found") as caught:
         _ = compiled.hsaco
     assert "flylab[aot]" in (caught.value.hint or "")

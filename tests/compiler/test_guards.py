@@ -38,6 +38,7 @@ numbers = [1.0, 2.0, 3.0]
 several = {1}
 queue = collections.deque([1])
 raw = bytearray(b"ab")
+small = np.arange(4.0)
 packed = array.array("i", [1, 2])
 chain = collections.ChainMap({"a": 1}, {"b": 2})
 
@@ -96,7 +97,7 @@ def factory(captured, cells):
     @flyc.jit
     def launch(A, c):
         y = helper(A) * scale * flag + module.scale + module.inner.scale + table[0] + numbers[0]
-        y += len(several) + queue[0] + raw[0] + packed[0] + chain["a"] + part(y)
+        y += small[0] + len(several) + queue[0] + raw[0] + packed[0] + chain["a"] + part(y)
         for _ in range(4):
             y += (lambda x: x + late_global)(y) + later_attribute
         y += config.width + config.parts[0] + config.nested.bias + config.double + config.method(1) + config[0]
@@ -113,7 +114,7 @@ argument = Config()
 
 
 def world() -> tuple[dict[str, Any], Dependencies]:
-    names = cell(TEXT)
+    names = cell(TEXT, np=np)
     return names, Dependencies.of([names["launch"]], {"c": names["argument"]})
 
 
@@ -184,6 +185,8 @@ CHANGES: dict[str, Change] = {
     "a deque": lambda n: n["queue"].rotate() or n["queue"].append(2),
     "a bytearray": lambda n: n["raw"].__setitem__(0, 1),
     "an array": lambda n: n["packed"].__setitem__(0, 5),
+    "an element of numpy's": lambda n: n["small"].__setitem__(0, -0.0),
+    "an array's shape": lambda n: setattr(n["small"], "shape", (2, 2)),
     "a map of a chain": lambda n: n["chain"].maps[1].update(c=1),
     "the maps of a chain": lambda n: n["chain"].maps.reverse(),
     "a keyword of a partial": lambda n: n["part"].keywords.update(k=4.0),
@@ -195,6 +198,7 @@ SAME: dict[str, Change] = {
     "an attribute that is not read": lambda n: (setattr(n["config"], "other", 1), setattr(n["module"], "other", 1)),
     "an equal list": lambda n: n.update(numbers=[1.0, 2.0, 3.0]),
     "a list changed and back": lambda n: (n["numbers"].append(1), n["numbers"].pop()),
+    "an equal array": lambda n: n.update(small=n["small"].copy()),
     "an equal constant": lambda n: n.update(scale=float("2.0")),
     "an equal field": lambda n: n.update(state=n["State"](1, [1])),
     "a global gone and back": lambda n: n.update(late_global=n.pop("late_global", 1)),
@@ -272,6 +276,29 @@ def test_an_array_is_not_kept_alive_and_one_in_its_place_is_another() -> None:
     gc.collect()
     assert all(ref() is None for ref in gone)
     assert not guard() and not dependencies.fit({})
+
+
+def test_a_tensor_of_torch_changed_in_place_is_noticed() -> None:
+    torch = pytest.importorskip("torch")
+    names = cell("@flyc.jit\ndef launch(A):\n    return table[0]", table=torch.zeros(4))
+    dependencies = Dependencies.of([names["launch"]], {})
+    guard = guard_of(dependencies)
+    assert guard()
+    names["table"][0] = 1.0
+    assert not guard() and not dependencies.fit({})
+
+
+def test_a_global_called_as_an_attribute_that_is_read_is_no_global_that_is_read() -> None:
+    names = cell("""
+        x = 1
+        @flyc.jit
+        def launch(A):
+            return fx.thread_idx.x + A.x
+    """)
+    dependencies = Dependencies.of([names["launch"]], {})
+    guard = guard_of(dependencies)
+    names["x"] = 2
+    assert guard() and dependencies.fit({})
 
 
 def test_objects_given_as_constants_of_a_later_call() -> None:

@@ -78,7 +78,8 @@ def result(launch: Any, *args: Any) -> float:
     "text, expected",
     [
         ("Cfg(1, {})", (22.0, 33.0)),
-        ("Cfg(1, {}, np.zeros(3))", None),
+        ("Cfg(1, {}, np.zeros(3))", (22.0, 33.0)),
+        ("Cfg(1, {}, np.zeros(1 << 14))", None),
         ("Slots({})", (3.0, 4.0)),
         ("Vague({})", (3.0, 4.0)),
     ],
@@ -91,7 +92,7 @@ def test_constants_that_are_equal_and_differ(text: str, expected: tuple[float, f
     assert result(launch, two()) == (expected or (22.0, 33.0))[0]
     given = three()
     first = flyc.compile(launch, np.zeros(64, np.float32), given)
-    # Objects that hold the same need no compilation of their own; two arrays are two objects.
+    # Objects that hold the same need no compilation of their own; two large arrays are two objects.
     assert (flyc.compile(launch, np.zeros(64, np.float32), three()) is first) == (expected is not None)
     assert result(first, given) == (expected or (22.0, 33.0))[1]
 
@@ -241,6 +242,9 @@ CONTAINERS: dict[str, tuple[Any, Any]] = {
     "user's dict": (lambda: collections.UserDict(a=1), lambda v: v.update(a=2)),
     "set": (lambda: {1}, lambda v: v.add(2)),
     "of each other": (lambda: [{"a": [(1, [2])]}], lambda v: v[0]["a"][0][1].append(3)),
+    "array": (lambda: np.zeros(3), lambda v: v.__setitem__(1, 1)),
+    "array of objects": (lambda: np.array([None, "a"]), lambda v: v.__setitem__(0, 1)),
+    "shape of an array": (lambda: np.zeros(4), lambda v: setattr(v, "shape", (2, 2))),
     "partial": (lambda: functools.partial(max, [1], key=min), lambda v: v.args[0].append(2)),
 }
 
@@ -295,7 +299,10 @@ def test_values_of_libraries(one: Any, same: Any, other: Any) -> None:
     assert meaning(one) == meaning(same) != meaning(other)
 
 
-def test_tensors_of_torch_count_by_identity() -> None:
+def test_tensors_of_torch_count_by_identity_and_by_their_changes() -> None:
     torch = pytest.importorskip("torch")
     one = torch.zeros(3)
-    assert meaning(one) == meaning(one) != meaning(torch.zeros(3))
+    before = meaning(one)
+    assert before == meaning(one) != meaning(torch.zeros(3))
+    one[1] = 5
+    assert before != meaning(one)

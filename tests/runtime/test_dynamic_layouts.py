@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,13 @@ def test_checked_again_at_each_launch() -> None:
     add = cell(ADD)["add"]
     t = torch.zeros(4, 8)
     argument = marked(t, divisibility=8)
-    add(argument, argument, argument)
+    for rows, width in ((4, 8), (2, 16), (4, 8)):
+        t.resize_(rows, width)
+        for _ in range(3):  # from the second on by what the first one found out
+            t.fill_(1)
+            add(argument, argument, argument)
+            assert (t == 2).all()
+    assert compilations(add) == 1
     t.resize_(2, 9)
     with pytest.raises(ArgumentError, match="'A' has the stride 9 in dimension 0, no multiple of divisibility=8"):
         add(argument, argument, argument)
@@ -369,3 +376,58 @@ def test_an_alignment_beyond_16_bytes_is_checked_at_each_call_of_a_compilation()
     for _ in range(2):
         with pytest.raises(ArgumentError, match="no multiple of its assumed_align of 256 bytes"):
             compiled(whole[at + 4:at + 68], out)
+
+
+FAR = """
+@flyc.kernel
+def k(A: fx.Tensor, B: fx.Tensor, at: fx.Int64):
+    i = fx.Int64(fx.thread_idx.x) + at
+    B[fx.thread_idx.x] = A[i]
+    A[i] = fx.Int8(7)
+
+@flyc.jit
+def far(A: fx.Tensor, B: fx.Tensor, at: fx.Int64):
+    k(A, B, at).launch(grid=1, block=8)
+"""
+
+
+@pytest.mark.parametrize("mark", [lambda a: a, marked], ids=["known", "dynamic"])
+def test_more_elements_than_32_bits_count(tmp_path: Path, mark: Any) -> None:
+    """A sparse file, mapped: none of its pages but the last takes memory."""
+    count = 2**31 + 64
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(count)
+    mapped = np.memmap(tmp_path / "large", np.int8, "r+")
+    mapped[-8:] = np.arange(8)
+    far, b = cell(FAR)["far"], np.zeros(8, np.int8)
+    far(mark(mapped), b, count - 8)
+    assert b.tolist() == list(range(8)) and mapped[-8:].tolist() == [7] * 8
+    with pytest.raises(OutOfBounds, match="at element 2147483712"):
+        far(mark(mapped), b, count - 7)
+    apart = mapped[:: 2**28]  # 9 elements, 256 MiB from one to the next
+    far(mark(apart), b, 0)
+    far(mark(apart), b, 0)
+    assert b.tolist() == [7] * 8 and apart.tolist() == [7] * 8 + [0]
+
+
+def test_strides_beyond_32_bits_are_refused_where_these_were_asked_for(tmp_path: Path) -> None:
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(2**32 + 8)
+    rows = as_strided(np.memmap(tmp_path / "large", np.int8, "r"), (2, 8), (2**32, 1))
+    with pytest.raises(ArgumentError, match="has the stride 4294967296 in dimension 0, and the compilation takes") as e:
+        flyc.from_dlpack(rows, use_32bit_stride=True).mark_layout_dynamic()
+    assert "use_32bit_stride" in (e.value.hint or "")
+    assert "(?,?):(?{i64},1)" in repr(marked(rows))
+
+
+def test_windows_that_overlap() -> None:
+    add, a, c = cell(ADD)["add"], np.arange(20, dtype=np.float32), np.zeros((16, 5), np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(a, 5)
+    for _ in range(2):
+        add(marked(windows, leading_dim=1), windows, c)
+        assert np.array_equal(c, 2 * windows)
+    rows = as_strided(a, (4, 5), (0, 4))
+    assert "(?,?):(0,1)" in repr(marked(rows))
+    c = np.zeros((4, 5), np.float32)
+    add(marked(rows), marked(rows), c)
+    assert np.array_equal(c, 2 * rows)

@@ -155,6 +155,9 @@ def _flow_value(tokens: list[str], number: int, depth: int) -> Any:
 
 
 def _scalar(text: str) -> Any:
+    if text.startswith("!str "):  # LLVM's way to say that `true`, or `nan`, is a name
+        text = text[5:].strip()
+        return text if text[0] not in "'\"" else text[1:-1]
     if text[0] in "'\"":
         return text[1:-1]
     if text in ("true", "false"):

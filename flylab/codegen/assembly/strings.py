@@ -21,6 +21,15 @@ def unescaped(text: str, base: int = 16) -> str:
     return unescaped_bytes(text, base).decode(errors="replace")
 
 
+def escaped(text: str) -> str:
+    r"""A string as it is written in LLVM IR.
+
+    >>> escaped('grün "x"')
+    'gr\C3\BCn \22x\22'
+    """
+    return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
+
+
 def unescaped_bytes(text: str, base: int = 16) -> bytes:
     r"""The bytes of the same; in assembly there are also `\n` and its kin, and fewer digits than three.
 

@@ -14,7 +14,7 @@ from flylab.locks import cached_property
 from flylab.runtime.cache.entry import packed, unpacked
 from flylab.runtime.cache.store import Store
 
-ASSEMBLY, OBJECT, HSACO = "assembly", "object", "hsaco"
+ASSEMBLY, OBJECT, HSACO = "assembly", "object", ("hsaco", "hsaco-lines")
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,9 @@ class KeptCode:
         """The relocatable ELF object."""
         return self._bytes(OBJECT, lambda: self.optimised.object_code)
 
-    @cached_property
-    def hsaco(self) -> bytes:
-        """The loadable code object. Raises `ToolchainError` where the machine has no lld."""
-        return self._bytes(HSACO, lambda: link(self.object_code))
+    def linked(self, debug_info: bool) -> bytes:
+        """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
+        return self._bytes(HSACO[debug_info], lambda: link(self.object_code, debug_info))
 
     def _bytes(self, form: str, make: Callable[[], bytes]) -> bytes:
         # Their line tables have the files' names in them, so those of other files are others.

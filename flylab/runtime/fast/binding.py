@@ -108,6 +108,14 @@ def constant(value: Any) -> Any:
 # The parts of the generated function; {p} is a prefix that no parameter's name starts with, {x} the parameter, {i} its
 # number. `data_ptr` comes first: it fails for tensors without memory of their own. A torch tensor's storage and the
 # array that owns a numpy array's memory give the bytes that may be touched, which `as_strided` does not heed.
+# What is said of a tensor, beside what it is: its key holds the shape, so the numbers of a runtime layout too.
+_SAID_PART = """\
+{p}m{i} = None
+if type({x}) is {p}TensorArgument:
+    {p}m{i}, {x} = {x}.said, {x}.tensor
+    if type({x}) not in {p}torch and type({x}) not in {p}numpy:
+        return {p}missed
+"""
 _TORCH_PART = """\
 if type({x}) in {p}torch:
     {p}p{i}, {p}s = {x}.data_ptr(), {x}.untyped_storage()
@@ -169,7 +177,7 @@ def binder(signature: Signature, plans: dict[Any, Any]) -> Callable[..., Any] | 
     ])
     names: dict[str, Any] = {"plans": plans, "torch": TORCH, "numpy": NUMPY, "plain": _SIMPLE, "missed": MISSED,
                              "Missed": Missed, "address": numpy_address(), "owned": numpy_owned, "constant": constant,
-                             "number": number_of, "real": _real, "keyed": KEYED}
+                             "number": number_of, "real": _real, "keyed": KEYED, "TensorArgument": TensorArgument}
     names |= {f"a{i}": parameter for i, parameter in enumerate(parameters)}
     names |= {f"d{i}": python.default for i, python in enumerate(signature.python.parameters.values())}
     space: dict[str, Any] = {prefix + name: value for name, value in names.items()}
@@ -186,9 +194,10 @@ _SIMPLE = frozenset({int, bool, str, bytes, type(None), type(...)})
 def _part(parameter: Parameter) -> tuple[str, str, str]:
     """The text that looks at a parameter's argument, what it adds to the key, and to what the plan is run on."""
     if parameter.kind in (TENSOR, POINTER):
-        return _TORCH_PART + _NUMPY_PART + _OTHER_PART, "{p}k{i}, ", "{p}p{i}, {p}l{i}, {p}h{i}, "
+        return _SAID_PART + _TORCH_PART + _NUMPY_PART + _OTHER_PART, "{p}m{i}, {p}k{i}, ", "{p}p{i}, {p}l{i}, {p}h{i}, "
     if parameter.kind == INFERRED:
-        return _TORCH_PART + _NUMPY_PART + _CONSTANT_PART, "{p}k{i}, ", "{p}p{i}, {p}l{i}, {p}h{i}, "
+        text = _SAID_PART + _TORCH_PART + _NUMPY_PART + _CONSTANT_PART
+        return text, "{p}m{i}, {p}k{i}, ", "{p}p{i}, {p}l{i}, {p}h{i}, "
     if parameter.kind == CONSTEXPR:
         return _PLAIN_PART, "type({x}), {p}k{i}, ", ""
     if parameter.kind == STREAM:

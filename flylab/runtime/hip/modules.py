@@ -8,8 +8,8 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
+from flylab import settings
 from flylab.codegen.failures import VARIABLE, written_down
-from flylab.codegen.hsaco import link
 from flylab.errors import FlylabError
 from flylab.runtime.hip import devices, library
 from flylab.runtime.hip.launching import Function
@@ -31,7 +31,7 @@ class Module:
         self.functions: dict[str, Function] = {}
         checking = {name for name in compiled.isa.kernels if compiled.checks.get(name)}
         self.code = written_down(compiled.code) if checking else compiled.code
-        self.image = link(self.code.object_code) if checking else compiled.hsaco
+        self.image = self.code.linked(settings.DEBUG_INFO.flag()) if checking else compiled.hsaco
         doing = f"loading the code object of '{compiled.launcher.name}' for {compiled.target} on hip:{ordinal}"
         with devices.on(ordinal):
             (self._module,) = library.call("hipModuleLoadData", self.image, doing=doing)

@@ -95,6 +95,8 @@ def test_all_that_can_be_shown(disk_cache: Path, first: str, second: str, arch: 
         assert list(read.stages(read.functions[kernel])) == list(fresh.stages(fresh.functions[kernel]))
     assert read.isa.kernels["rows"].instructions == fresh.isa.kernels["rows"].instructions
     assert read.object_code == fresh.object_code
+    assert read.origins == fresh.origins
+    assert {origin.line.file for each in read.origins.values() for origin in each if origin.line} == {second}
     assert repr(read) == repr(fresh)
 
 

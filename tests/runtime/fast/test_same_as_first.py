@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import flylab
 import flylab.compiler as flyc
@@ -20,6 +19,8 @@ from flylab.runtime import launch as slow
 from flylab.runtime.device import current
 from flylab.runtime.finding import find
 from tests.samples import cell
+
+torch = pytest.importorskip("torch")
 
 SCALED = """
 @flyc.kernel

@@ -192,10 +192,10 @@ static int drain(Stream *stream, uint64_t last) {
   return code;
 }
 
-static int drain_all(int device) {
+static int drain_all(int device, int beside) {
   int code = drain(&defaults[device], UINT64_MAX);
   for (Stream *s = streams; s; s = s->next)
-    if (s->device == device) {
+    if (s->device == device && s->beside <= beside) {
       int failed = drain(s, UINT64_MAX);
       code = code ? code : failed;
     }
@@ -241,7 +241,7 @@ int hipStreamDestroy(Stream *stream) {
 int hipStreamSynchronize(Stream *stream) {
   ENTER("%p", (void *)stream);
   Stream *found = of(stream);
-  return !found ? BAD_HANDLE : found == &defaults[current] ? drain_all(current) : drain(found, UINT64_MAX);
+  return !found ? BAD_HANDLE : found == &defaults[current] ? drain_all(current, 0) : drain(found, UINT64_MAX);
 }
 int hipStreamQuery(Stream *stream) {
   ENTER("%p", (void *)stream);
@@ -263,7 +263,7 @@ int hipStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
 }
 int hipDeviceSynchronize(void) {
   ENTER("");
-  return count ? drain_all(current) : NO_DEVICE;
+  return count ? drain_all(current, 1) : NO_DEVICE;
 }
 
 int hipFree(void *start) {
@@ -272,7 +272,7 @@ int hipFree(void *start) {
   for (Memory **link = &memories; *link; link = &(*link)->next)
     if ((*link)->start == start) {
       Memory *m = *link;
-      int code = drain_all(m->device);
+      int code = drain_all(m->device, 1);
       for (link = &memories; *link != m; link = &(*link)->next);
       *link = m->next;
       devices[m->device].used -= m->size;
@@ -441,7 +441,7 @@ int hipModuleLoadData(Module **result, const void *image) {
 }
 int hipModuleUnload(Module *m) {
   ENTER("%p", (void *)m);
-  int code = drain_all(m->device);
+  int code = drain_all(m->device, 1);
   free(m->image);
   m->image = NULL; // the record stays: a later launch from it is seen
   return code;

@@ -197,10 +197,10 @@ def _all_memory() -> list[Buffer]:
 
 def forget() -> None:
     """What flylab knows of the devices of before."""
-    devices.attached.cache_clear()
-    devices.look.cache_clear()
     modules.forget()
     launching.forget()
+    devices.attached.cache_clear()  # last: what is forgotten before asks for the devices
+    devices.look.cache_clear()
 
 
 @contextmanager

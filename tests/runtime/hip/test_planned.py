@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import flylab
 import flylab.compiler as flyc
@@ -20,6 +19,8 @@ from flylab.runtime.hip import library, synchronize
 from flylab.runtime.hip.launching import Function
 from tests.runtime.hip.standin import MI300A, MI300X, MI350X, StandIn, standing_in
 from tests.samples import cell
+
+torch = pytest.importorskip("torch")
 
 SCALED = """
 @flyc.kernel
