@@ -84,7 +84,8 @@ def script(folder: Path, text: str, *arguments: str, **environment: str) -> str:
     (folder / "kernels_here.py").write_text(KERNELS)
     (folder / "program.py").write_text(text)
     path = os.pathsep.join([str(ROOT), str(folder)])
-    done = subprocess.run([sys.executable, "program.py", *arguments], cwd=folder, text=True, capture_output=True,
+    command = [sys.executable, "-W", "ignore::DeprecationWarning"]  # Python 3.12 warns of any fork beside threads
+    done = subprocess.run([*command, "program.py", *arguments], cwd=folder, text=True, capture_output=True,
                           timeout=300, env={**os.environ, "PYTHONPATH": path, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
