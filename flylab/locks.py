@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging  # noqa: F401  before a hook for forks is registered here: see there
 import os
 import sys
 import threading
@@ -42,6 +43,8 @@ IMPORTING = fork_safe_lock()
 """Held while a call imports what the first one needs: the child of a fork would find the module locked for ever."""
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
+    # The hooks before a fork run in the reverse order of their registration, so that logging's lock, which a function
+    # that is traced may take, is taken after those of flylab.
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 

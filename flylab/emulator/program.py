@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from flylab.emulator.decoding.registers import Registers
 from flylab.emulator.decoding.table import Row
 from flylab.emulator.execution import core
 from flylab.emulator.execution.geometry import Geometry
+from flylab.emulator.execution.opening import Opening, is_straight
 from flylab.emulator.execution.run import Report, Run, finished
 from flylab.emulator.execution.search import check_text
 from flylab.emulator.handlers import jit
@@ -28,10 +29,14 @@ from flylab.emulator.probes.findings import find_text
 from flylab.emulator.probes.probe import Probes, attach
 from flylab.emulator.watch import AUTO, UNWATCHED, Watch, watched
 from flylab.errors import ArgumentError, Check, DeviceError
-from flylab.locks import cached_property
+from flylab.locks import IMPORTING, cached_property
 
 if TYPE_CHECKING:
     from flylab.emulator.debugger.debugger import Debugger
+
+
+MOST_SHAPES = 64
+"""Shapes of launches of which a kernel keeps what they begin with."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,30 @@ class Loaded:
     checks: Sequence[Check] = ()
     probes: Probes | None = None
     watch: Watch = UNWATCHED
+    _openings: dict[Geometry, Opening] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def straight(self) -> bool:
+        """Whether a wave executes each instruction once at most."""
+        return is_straight(self.kernel)
+
+    def opening(self, geometry: Geometry) -> Opening:
+        """What launches of a shape begin with."""
+        found = self._openings.get(geometry)
+        if found is None:
+            if len(self._openings) >= MOST_SHAPES:
+                self._openings.clear()
+            found = self._openings[geometry] = Opening(self.kernel, self.mode, geometry, self.straight)
+        return found
 
 
 @cache
 def device_modules() -> tuple[ModuleType, ...]:
     """The modules of the operation table: each has ROWS, DECODERS (for what is no row), or both."""
     folder = Path(__file__).parent / "instructions"
-    return tuple(import_module(f"flylab.emulator.instructions.{file.stem}") for file in sorted(folder.glob("[!_]*.py")))
+    with IMPORTING:
+        names = [file.stem for file in sorted(folder.glob("[!_]*.py"))]
+        return tuple(import_module(f"flylab.emulator.instructions.{name}") for name in names)
 
 
 @cache
@@ -81,6 +103,7 @@ class Program:
         self.checks = checks or {}
         """Of each kernel, the checks that its traps stand for, by their numbers."""
         self._loaded: dict[tuple[str, Watch], Loaded] = {}
+        self._geometries: dict[Any, Geometry] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.isa, self.checks)
@@ -177,9 +200,22 @@ class Program:
         `own` is memory that the user did not pass, which errors name only where an access is next to it. The
         kernel-argument segment may leave out the hidden arguments, which are filled here.
         """
-        geometry = Geometry.of(self._kernel(kernel), grid, block, shared)
+        geometry = self._geometry(self._kernel(kernel), grid, block, shared)
         watch = watched(check, counters, log, geometry.threads * geometry.workgroups)
         return finished(self.prepare(kernel, geometry, kernarg, buffers, own, watch))
+
+    def _geometry(self, kernel: IsaKernel, grid: int | Sequence[int], block: int | Sequence[int],
+                  shared: int) -> Geometry:
+        """The shape of a launch; one that was checked before is known."""
+        if type(grid) is not tuple or type(block) is not tuple or {*map(type, (*grid, *block, shared))} != {int}:
+            return Geometry.of(kernel, grid, block, shared)
+        key = kernel.name, grid, block, shared
+        found = self._geometries.get(key)
+        if found is None:
+            if len(self._geometries) >= MOST_SHAPES:
+                self._geometries.clear()
+            found = self._geometries[key] = Geometry.of(kernel, grid, block, shared)
+        return found
 
     def prepare(self, kernel: str, geometry: Geometry, kernarg: bytes, buffers: Sequence[Buffer],
                 own: Sequence[Buffer] = (), watch: Watch = UNWATCHED, threads: int = 0) -> Run:

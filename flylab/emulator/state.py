@@ -142,6 +142,7 @@ class Memory:
 
     def __init__(self, size: int, data: bytes = b"", alignment: int = ALIGNMENT):
         step = max(alignment, ALIGNMENT)
-        self._keep = ctypes.create_string_buffer(max(size, len(data)) + step)
+        self._keep = (ctypes.c_char * (max(size, len(data)) + step))()
         self.address = -(-ctypes.addressof(self._keep) // step) * step
-        ctypes.memmove(self.address, data, len(data))
+        if data:
+            ctypes.memmove(self.address, data, len(data))

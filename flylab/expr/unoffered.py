@@ -31,6 +31,8 @@ UNOFFERED = {
     "ffi": ("calls bitcode of ROCm's device libraries, which flylab does not link", "fx.math has functions"),
     "BaseBackend": ("is the class of compilers for other hardware, and flylab has one compiler", "flyc.get_backend()"),
     "register_backend": ("adds a compiler for other hardware, and flylab has one compiler", "flyc.get_backend()"),
+    "is_specializable_struct_type": ("asks for structs of which fields are constants of a compilation, and fields are "
+                                     "stored in memory here", "pass constants beside it: fx.Constexpr parameters"),
     "experimental": ("holds what the wheel tries out", "leave it out"),
 }
 

@@ -196,6 +196,9 @@ def from_dlpack(tensor: Any, *, assumed_align: int | None = None, use_32bit_stri
     which each launch checks; `use_32bit_stride` makes runtime strides 32 bits wide. Raises `ArgumentError` for what is
     no tensor.
     """
+    if isinstance(tensor, (TensorArgument, PointerArgument)):
+        raise ArgumentError(f"from_dlpack of a {type(tensor).__name__}, which is a launch argument already",
+                            hint="give the tensor itself, and say all of it at once")
     found = TensorArgument(tensor, assumed_align, use_32bit_stride)
     memory_of("tensor", array_of("tensor", tensor))
     return found
@@ -228,6 +231,9 @@ def from_c_void_p(element_type: Any, pointer: Any, *, address_space: Any = Addre
     if spec.space != "global":
         raise ArgumentError(f"from_c_void_p into {spec.space} memory",
                             hint="a launch passes pointers into global memory")
+    if spec.dtype.bits % 8:
+        raise ArgumentError(f"from_c_void_p to {spec.dtype}: less than a byte has no address, and a Boolean is a byte",
+                            hint="point to the bytes: from_c_void_p(fx.Uint8, ...)")
     address = _address(pointer)
     if nbytes is not None and (type(nbytes) is not int or nbytes < 0):
         raise ArgumentError(f"from_c_void_p(nbytes={nbytes!r})", hint="give the bytes that lie there, 0 or more")

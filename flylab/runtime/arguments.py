@@ -84,6 +84,9 @@ def _infer(value: Any) -> str:
 
 
 def _tensor(name: str, value: Any) -> Bound:
+    if isinstance(value, PointerArgument):
+        raise ArgumentError(f"'{name}' is an fx.Tensor, and gets {value}, which does not say how much lies there",
+                            hint="give flyc.from_c_void_p(..., shape=...), or declare it fx.Pointer")
     given = value if isinstance(value, TensorArgument) else TensorArgument(value)
     array = array_of(name, given.tensor)
     memory, spec = memory_of(name, array), given.spec(name, array)
@@ -149,6 +152,9 @@ def _struct(parameter: Parameter, value: Any) -> Bound:
 def _constexpr(parameter: Parameter, value: Any) -> Bound:
     value = value.value if isinstance(value, Numeric) and value.is_static else plain(value)
     parameter.check_constant(value)
+    if isinstance(value, (TensorArgument, PointerArgument)):
+        raise ArgumentError(f"'{parameter}' gets {value}, and is a constant of the compilation",
+                            hint=f"declare it {parameter.name}: fx.Tensor, or fx.Pointer")
     try:
         hash(value)
     except TypeError:

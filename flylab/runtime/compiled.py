@@ -1,4 +1,7 @@
-"""One compilation: everything the compiler made for one launcher, one set of argument kinds and one chip."""
+"""One compilation: everything the compiler made for one launcher, one set of argument kinds and one chip.
+
+The passes and the code generator are imported where they are used: one that comes from disk launches without them.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,27 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flylab import settings
-from flylab.codegen import amdgpu
-from flylab.codegen import llvm as llvm_ir
 from flylab.codegen.isa import Isa
-from flylab.codegen.origins import Origin, origins
 from flylab.compiler.inspection import show
 from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
-from flylab.compiler.trace import trace
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
 from flylab.errors import Check
 from flylab.expr.lines import Line
 from flylab.locks import IMPORTING, cached_property
-from flylab.passes import pipeline
 from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
 from flylab.places import SourceLine
 from flylab.shown import Text
 from flylab.targets import Target
+
+if TYPE_CHECKING:
+    from flylab.codegen.amdgpu import Code
+    from flylab.codegen.origins import Origin
 
 _dumped: set[Path] = set()
 
@@ -55,7 +57,7 @@ class Compiled:
     """Kernel symbol -> the user's line that launches it."""
     print_llvm: Callable[[], str] = field(repr=False)
     """Gives the LLVM IR."""
-    code: amdgpu.Code
+    code: Code
     print_traced: Callable[[], str] = field(repr=False)
     """Gives the text of the traced module, with its locations."""
     kept: str = "not kept on disk"
@@ -113,6 +115,8 @@ class Compiled:
     def recording(self, file: str) -> list[Stage]:
         """The traced IR and the text after each pass, linked to a Python file: the pipeline run again, recorded."""
         if file not in self._recordings:
+            from flylab.passes import pipeline
+
             with entered():
                 from mlir import ir
 
@@ -129,6 +133,9 @@ class Compiled:
         `origins[kernel][index]` is that of the instruction `isa.kernels[kernel].instructions[index]`; its `operation`
         is a line of the text `recording(file)[-1]`. The kernels are compiled once more for it.
         """
+        from flylab.codegen.origins import origins
+        from flylab.passes import pipeline
+
         with entered():
             from mlir import ir
 
@@ -138,6 +145,9 @@ class Compiled:
 
     def stages(self, function: TracedFunction | None = None) -> Iterator[Stage]:
         """Every stage, from the Python source of `function` (the first kernel by default) to the ISA."""
+        from flylab.codegen import amdgpu
+        from flylab.codegen import llvm as llvm_ir
+
         function = function or next(iter(self.functions.values()))
         source, rewritten = function.source, function.rewritten
         numbers = range(source.first_line, source.first_line + len(lines_of(source.text)))
@@ -200,6 +210,12 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
 
     Raises `TraceError` or `CompileError`, placed at the user's line.
     """
+    with IMPORTING:
+        from flylab.codegen import amdgpu
+        from flylab.codegen import llvm as llvm_ir
+        from flylab.compiler.trace import trace
+        from flylab.passes import pipeline
+
     with entered():
         traced = trace(launcher, arguments, target)
         # The passes get a copy: a value of MLIR that the user kept must not dangle.

@@ -86,10 +86,10 @@ def current() -> Device:
             except FlylabError as error:
                 error.message = f"{row.source}={row.text()!r} in the environment: {error.message}"
                 raise
-    with IMPORTING:
+    with IMPORTING:  # looking imports HIP's bindings
         from flylab.runtime.hip import devices
 
-    gpu = devices.look()
+        gpu = devices.look()
     return _of(gpu) if gpu else Device(EMULATED, target(DEFAULT_ARCH))
 
 

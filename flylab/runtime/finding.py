@@ -21,6 +21,9 @@ from flylab.runtime.compiled import Compiled, build
 from flylab.runtime.device import Device
 from flylab.runtime.native_output import shown_in_cells
 
+IN_MEMORY = "in memory"
+"""Where a compilation was found that this process has."""
+
 
 def find(launcher: Launcher, bound: list[Bound], device: Device) -> Compiled:
     """The compilation for these argument kinds: one made before, if nothing that it read has changed, or a new one.
@@ -47,7 +50,7 @@ def _known(launcher: Launcher, key: Any, constants: dict[str, Any]) -> Compiled 
     for compiled, dependencies in launcher.specialisations.get(key, ()):
         if dependencies.fit(constants):
             for function in (launcher, *compiled.functions.values()):
-                function.history.found = "in memory"
+                function.history.found = IN_MEMORY
             found: Compiled = compiled
             return found
     return None

@@ -163,9 +163,8 @@ def _torch() -> Any:
 
 
 def _of_numpy(name: str, array: Any) -> Array:
-    import numpy
-
-    if isinstance(array, numpy.ma.MaskedArray):
+    masked: Any = sys.modules.get("numpy.ma")  # to name it would import it, which takes 30 ms
+    if masked is not None and isinstance(array, masked.MaskedArray):
         raise ArgumentError(f"'{name}' has a mask, which a kernel does not see", hint=f"pass {name}.filled(0)")
     if not array.dtype.isnative:
         raise ArgumentError(
@@ -250,6 +249,9 @@ def dtype_of(name: str, text: str, byte: str) -> DType:
 
     `byte` is how its library calls bytes.
     """
+    if text.endswith("_x2"):  # as torch calls two numbers of 4 bits in a byte
+        raise ArgumentError(f"'{name}' holds {text}, and tensors hold whole bytes",
+                            hint=f"pass its bytes: {name}.view({byte})")
     try:
         found = of_numpy(text)
     except FlylabError as error:

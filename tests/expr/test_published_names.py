@@ -38,8 +38,6 @@ REFUSED_MODULES = {
 REFUSED = {*UNOFFERED, "rdna3", "rdna4"}
 # A helper of the wheel's own, which its list shows where it is imported: it is in `meta`.
 IMPORTED = {("expr.rocdl.inline_asm", "dsl_loc_tracing")}
-# What another step brings, with that step.
-PENDING = {("expr.struct", "is_specializable_struct_type"): "structs with fields known while tracing"}
 
 
 def resolved(module: str, name: str) -> Any:
@@ -52,7 +50,7 @@ def resolved(module: str, name: str) -> Any:
 
 
 OFFERED = [(module, name) for module, name in NAMES
-           if module not in REFUSED_MODULES and name not in REFUSED and (module, name) not in {*PENDING, *IMPORTED}]
+           if module not in REFUSED_MODULES and name not in REFUSED and (module, name) not in IMPORTED]
 
 
 def test_the_list_is_whole() -> None:
@@ -98,12 +96,6 @@ OTHERS = [name for module, name in NAMES if module in ("expr.rocdl.tdm_ops", "ex
 def test_names_of_other_chips_say_whose_they_are(name: str) -> None:
     with pytest.raises(NotSupportedError, match="is of gfx1250"):
         getattr(fx.rocdl, name)
-
-
-@pytest.mark.parametrize("module, name", PENDING)
-def test_what_is_pending_is_still_missing(module: str, name: str) -> None:
-    with pytest.raises((AttributeError, NotSupportedError)):
-        resolved(module, name)
 
 
 def test_kernel_files_keep_their_imports() -> None:

@@ -230,6 +230,7 @@ def test_refused_torch_tensors() -> None:
         (torch.zeros(8).to_sparse(), "torch.sparse_coo tensor", "to_dense"),
         (torch.zeros(8, dtype=torch.bool), "holds bool", "torch.uint8"),
         (torch.zeros(8, dtype=torch.complex64), "no number format", "convert"),
+        (torch.zeros(8, dtype=torch.float4_e2m1fn_x2), "holds float4_e2m1fn_x2", "A.view(torch.uint8)"),
         (torch.imag(torch.zeros(8, dtype=torch.complex64).conj()), "negates when it is read", "resolve_neg"),
     ):
         with pytest.raises(ArgumentError) as caught:

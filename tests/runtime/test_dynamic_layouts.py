@@ -431,3 +431,64 @@ def test_windows_that_overlap() -> None:
     c = np.zeros((4, 5), np.float32)
     add(marked(rows), marked(rows), c)
     assert np.array_equal(c, 2 * rows)
+
+
+def test_a_tensor_of_rank_0_has_nothing_to_leave_open() -> None:
+    set_to = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor):
+            A[0] = A[0] + 1.0
+
+        @flyc.jit
+        def set_to(A: fx.Tensor):
+            k(A).launch(grid=1, block=1)
+    """)["set_to"]
+    a = np.zeros(3, np.float32)
+    for argument in (a[1:2].reshape(()), marked(a[1:2].reshape(())), flyc.from_dlpack(a[1:2].reshape(()))):
+        set_to(argument)
+    assert a.tolist() == [0, 3, 0] and compilations(set_to) == 1
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_buffer_of_a_runtime_layout_ends_where_the_tensor_does(chip: str) -> None:
+    padded = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, C: fx.Tensor):
+            C[fx.thread_idx.x] = fx.rocdl.make_buffer_tensor(A)[fx.thread_idx.x]
+
+        @flyc.jit
+        def padded(A: fx.Tensor, C: fx.Tensor):
+            k(A, C).launch(grid=1, block=64)
+    """)["padded"]
+    with flylab.use(chip):
+        for n in (5, 40, 64):
+            c = np.full(64, 9, np.float32)
+            padded(marked(np.arange(1, n + 1, dtype=np.float32)), c)
+            assert c.tolist() == [*range(1, n + 1), *[0] * (64 - n)]
+    assert compilations(padded) == 1
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_rows_are_copied_16_bytes_at_a_time(chip: str) -> None:
+    tiles = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor, C: fx.Tensor):
+            atom = fx.make_copy_atom(fx.UniversalCopy128b(), A.dtype)
+            place = (0, None), (fx.block_idx.x, fx.thread_idx.x)
+            r = fx.make_rmem_tensor(8, A.dtype)
+            fx.copy(atom, fx.slice(fx.zipped_divide(A, (1, 8)), place), r)
+            fx.copy(atom, r, fx.slice(fx.zipped_divide(C, (1, 8)), place))
+
+        @flyc.jit
+        def tiles(A: fx.Tensor, C: fx.Tensor):
+            k(A, C).launch(grid=A.shape[0], block=A.shape[1] // 8)
+    """)["tiles"]
+    with flylab.use(chip):
+        for shape in ((3, 64), (5, 128)):
+            a, c = np.random.default_rng(0).random(shape).astype(np.float16), np.zeros(shape, np.float16)
+            arguments = [marked(x, divisibility=8) for x in (a, c)]
+            tiles(*arguments)
+            assert np.array_equal(a, c)
+        compiled = flyc.compile(tiles, *arguments)
+        found = [i.mnemonic for i in compiled.isa.kernels["k"].instructions if i.mnemonic.startswith("global_")]
+        assert found == ["global_load_dwordx4", "global_store_dwordx4"] and compilations(tiles) == 1

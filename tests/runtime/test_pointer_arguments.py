@@ -152,6 +152,11 @@ def test_the_alignment_of_a_pointer() -> None:
         wide(flyc.from_c_void_p(fx.Int32, at + 4, nbytes=28, assumed_align=8))
 
 
+tensor_and_constant = cell("""
+    @flyc.jit
+    def tensor_and_constant(A: fx.Tensor, c: fx.Constexpr):
+        pass
+""")["tensor_and_constant"]
 WRONG: dict[str, tuple[Any, str, str]] = {
     "address": (lambda: flyc.from_c_void_p(fx.Float32, 1.5), "of 1.5 (a float)", "an int, a ctypes.c_void_p"),
     "negative": (lambda: flyc.from_c_void_p(fx.Float32, -4), "of -4", "an int"),
@@ -165,6 +170,13 @@ WRONG: dict[str, tuple[Any, str, str]] = {
                      "flyc.from_c_void_p(fx.Float32, address, nbytes=...)"),
     "list": (lambda: flyc.from_dlpack([1.0]), "gets a list", "torch tensor"),
     "numpy for torch": (lambda: flyc.from_torch_tensor(np.zeros(3)), "from_torch_tensor of a ndarray", "from_dlpack"),
+    "twice": (lambda: flyc.from_dlpack(flyc.from_dlpack(np.zeros(3))), "a launch argument already", "tensor itself"),
+    "Boolean": (lambda: flyc.from_c_void_p(fx.Boolean, 4096), "from_c_void_p to Boolean: less than a byte", "fx.Uint8"),
+    "4 bits": (lambda: flyc.from_c_void_p(fx.Float4E2M1FN, 4096), "less than a byte has no address", "fx.Uint8"),
+    "no shape": (lambda: tensor_and_constant(flyc.from_c_void_p(fx.Int8, 4096), 1), "'A' is an fx.Tensor, and gets P",
+                 "shape=..."),
+    "constant": (lambda: tensor_and_constant(np.zeros(3), flyc.from_dlpack(np.zeros(3))),
+                 "'c: fx.Constexpr' gets TensorArgument(f64, global, 3:1), and is a constant", "c: fx.Tensor"),
     "no type": (lambda: flyc.JitArgumentRegistry.register(3), "register(3): a int, not a class", "the class"),
     "own type": (lambda: flyc.JitArgumentRegistry.register(fx.Int32), "register(Int32)", "of your own"),
 }

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from ctypes import c_uint32
 from functools import lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flylab.codegen.isa import IsaKernel
 from flylab.emulator.linking import END_OF_FUNCTION
-from flylab.emulator.state import SINK, WAVE_SIZE
+from flylab.emulator.state import (
+    APERTURES,
+    MODE,
+    PRIVATE_APERTURE,
+    SGPR_COUNT,
+    SHARED_APERTURE,
+    SINK,
+    WAVE_SIZE,
+)
+from flylab.emulator.windows import DISPATCH_PACKET, KERNEL_ARGUMENTS
 from flylab.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -69,12 +79,32 @@ def user_sgprs(kernel: IsaKernel, kernarg: bytes, addresses: Mapping[str, int]) 
     return user, places
 
 
+def initial_sgprs(kernel: IsaKernel, mode: int, kernarg: bytes) -> tuple[Any, list[int]]:
+    """All scalar registers as every wave begins with them, and the numbers of those for the three workgroup ids.
+
+    Raises `DeviceError` as `user_sgprs`.
+    """
+    user, places = user_sgprs(kernel, kernarg, {
+        "kernarg_segment_ptr": KERNEL_ARGUMENTS, "dispatch_ptr": DISPATCH_PACKET})
+    found = (c_uint32 * SGPR_COUNT)(*user)
+    found[MODE] = mode
+    low = (1 << 32) - 1
+    found[APERTURES:APERTURES + 8] = [half for base in (SHARED_APERTURE, PRIVATE_APERTURE)
+                                      for half in (0, base >> 32, low, base >> 32)]
+    return found, places
+
+
+def preloads(kernel: IsaKernel) -> bool:
+    """Whether scalar registers begin with arguments."""
+    return bool(kernel.descriptor.get("user_sgpr_kernarg_preload_length", 0))
+
+
 def entry(kernel: IsaKernel) -> int:
     """The instruction that a wave begins with: at byte 256 where arguments are preloaded, else the first.
 
     Before that byte lies code for firmware that does not preload. Source: LLVM 22's AMDGPU usage guide.
     """
-    if not kernel.descriptor.get("user_sgpr_kernarg_preload_length", 0):
+    if not preloads(kernel):
         return 0
     own = takewhile(lambda i: i.mnemonic != END_OF_FUNCTION, kernel.instructions)
     found = next((i.index for i in own if i.address == PRELOADED_ENTRY), None)

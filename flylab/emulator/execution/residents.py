@@ -83,7 +83,7 @@ class Residents:
 
     def __init__(self, run: Run):
         self.run = run
-        self.most = resident_workgroups(run.loaded.kernel, run.geometry)
+        self.most = run.opening.resident
         self.suspended: deque[Context] = deque()
         self.left: list[tuple[int, int]] = []
         """Ranges of workgroups that workers took and gave back."""

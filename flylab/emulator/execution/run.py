@@ -7,7 +7,6 @@ import ctypes
 import os
 import threading
 from collections.abc import Sequence
-from ctypes import c_uint32
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -16,21 +15,16 @@ from flylab import settings
 from flylab.emulator.arrays import Buffer
 from flylab.emulator.execution.geometry import Geometry
 from flylab.emulator.execution.helpers import Task, start, submit
-from flylab.emulator.execution.initial import PACKET_BYTES, dispatch_packet, entry, user_sgprs, work_items
+from flylab.emulator.execution.initial import PACKET_BYTES, entry, initial_sgprs
 from flylab.emulator.execution.ranges import Ranges
 from flylab.emulator.execution.residents import Context, Residents
 from flylab.emulator.execution.standstill import interrupted_note, standstill_error
 from flylab.emulator.execution.watching import Watching
 from flylab.emulator.state import (
-    APERTURES,
     FAULT,
     FINISHED,
-    MODE,
     PAUSED,
-    PRIVATE_APERTURE,
     RECORD_BYTES,
-    SGPR_COUNT,
-    SHARED_APERTURE,
     SUSPENDED,
     Launch,
     Memory,
@@ -83,38 +77,30 @@ class Run:
 
         self.loaded, self.geometry, core = loaded, geometry, core_addresses()
         self.kernarg = Memory(len(kernarg) + KERNARG_PADDING, kernarg)
-        self.packet = Memory(PACKET_BYTES, dispatch_packet(
-            geometry, geometry.lds_bytes(loaded.kernel), KERNEL_ARGUMENTS))
+        self.opening = opening = loaded.opening(geometry)
         self.given = list(buffers)
         self.own = [Buffer("the kernel arguments", self.kernarg.address, len(kernarg) + KERNARG_PADDING, False,
                            KERNEL_ARGUMENTS),
-                    Buffer("the dispatch packet", self.packet.address, PACKET_BYTES, False, DISPATCH_PACKET), *own]
+                    Buffer("the dispatch packet", opening.packet.address, PACKET_BYTES, False, DISPATCH_PACKET), *own]
         self.ranges = Ranges(self.given, self.own, "bounds" in watch.checks)
-        self.ids, self.masks = (Memory(len(data), data) for data in work_items(
-            geometry.block, 1 + loaded.kernel.descriptor.get("system_vgpr_workitem_id", 0)))
-        sgprs, places = user_sgprs(loaded.kernel, kernarg, {
-            "kernarg_segment_ptr": KERNEL_ARGUMENTS, "dispatch_ptr": DISPATCH_PACKET})
-        self.sgprs = (c_uint32 * SGPR_COUNT)(*sgprs)
-        self.sgprs[MODE] = loaded.mode
-        low = (1 << 32) - 1
-        self.sgprs[APERTURES:APERTURES + 8] = [half for base in (SHARED_APERTURE, PRIVATE_APERTURE)
-                                               for half in (0, base >> 32, low, base >> 32)]
+        self.sgprs, places = opening.registers or initial_sgprs(loaded.kernel, loaded.mode, kernarg)
         # Shared by the workers: a workgroup that another thread goes on with holds addresses of it.
         self.records = Memory(len(loaded.records), loaded.records)
         self.residents = Residents(self)
-        total = geometry.workgroups
+        total, waves = opening.workgroups, opening.waves
         self.watching, registers = Watching(loaded, geometry), loaded.registers
         # A log keeps the accesses of the first workgroups, whatever the threads do.
-        self.threads = 1 if self.watching.recorder else min(threads or worker_count(), total)
+        self.threads = 1 if self.watching.recorder else min(threads or worker_count(opening.is_short), total)
         # However the workers' chunks run, none begins a workgroup that the chip would not hold yet.
         ahead = max(1, self.residents.most // self.threads - 1)
-        self.launch = Launch(
+        self.launch: Launch = Launch(
             next=0, total=total, chunk=max(1, min(64, ahead, total // (8 * self.threads))), limit=(1 << 64) - 1, stop=0,
             ranges=self.ranges.address, range_count=len(self.ranges), grid_x=geometry.grid[0],
-            grid_y=geometry.grid[1], waves=geometry.waves, state_bytes=registers.wave_bytes,
+            grid_y=geometry.grid[1], waves=waves, state_bytes=registers.wave_bytes,
             vgpr_bytes=registers.shadow_at + self.watching.shadow_bytes, shadow_at=registers.shadow_at,
             shadow=self.watching.shadow.address, shadow_bytes=self.watching.shadow_bytes,
-            initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=self.ids.address, initial_exec=self.masks.address,
+            initial_sgprs=ctypes.addressof(self.sgprs), initial_v0=opening.ids.address,
+            initial_exec=opening.masks.address,
             entry=self.records.address + RECORD_BYTES * entry(loaded.kernel),
             group_x_at=4 * places[0], group_y_at=4 * places[1], group_z_at=4 * places[2],
             lds_bytes=geometry.lds_bytes(loaded.kernel), clamped_fails=watch.strict)
@@ -239,10 +225,12 @@ def _functions(run_address: int, take_address: int) -> tuple[Any, Any]:
             ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(take_address))
 
 
-def worker_count() -> int:
-    """Threads of a launch: `FLYLAB_EMULATOR_THREADS`, or the processors this process may use."""
+def worker_count(is_short: bool = False) -> int:
+    """Threads of a launch: `FLYLAB_EMULATOR_THREADS`, or the processors this process may use; one where it is short."""
     if settings.EMULATOR_THREADS.source:
         return settings.EMULATOR_THREADS.value()
+    if is_short:
+        return 1
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1

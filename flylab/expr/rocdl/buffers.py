@@ -96,7 +96,7 @@ def _count_of_rows(tensor: Tensor) -> Any:
     if len(far) != 1 or not all(isinstance(step, int) for step in stride):
         return None
     rest = [i for i in range(len(shape)) if i != far[0]]
-    row = cosize(Layout(tuple(shape[i] for i in rest), tuple(stride[i] for i in rest)))
+    row = cosize(Layout(tuple(shape[i] for i in rest), tuple(stride[i] for i in rest))) if rest else 1
     step = stride[far[0]]
     if not 0 < row <= step:
         return None

@@ -9,7 +9,6 @@ import sys
 from functools import cache
 from typing import Any
 
-from flylab import settings
 from flylab.compiler.own_files import SOURCE
 
 TOOLS = (("mlir", "_mlir_libs"), ("llvmlite", "binding"))
@@ -18,8 +17,7 @@ TOOLS = (("mlir", "_mlir_libs"), ("llvmlite", "binding"))
 
 def identity() -> tuple[Any, ...]:
     """What decides, for this process, what the compiler makes of an input. Nothing is imported for it."""
-    debug = settings.DEBUG_INFO.flag()
-    return SOURCE, sys.version, platform.machine(), debug, *(_libraries(*tool) for tool in TOOLS)
+    return SOURCE, sys.version, platform.machine(), *(_libraries(*tool) for tool in TOOLS)
 
 
 @cache

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from flylab import settings
-from flylab.codegen import amdgpu
 from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.dialect.types import MemRef, Ptr
 from flylab.errors import FlylabError
+from flylab.locks import IMPORTING
 from flylab.runtime.cache import entry
 from flylab.runtime.cache.fingerprint import Fingerprint, Unfit
 from flylab.runtime.cache.identity import identity
@@ -70,7 +70,7 @@ class Place:
         except (ValueError, KeyError, IndexError, TypeError, SyntaxError, AttributeError) as error:
             self.store.warn_damaged(self.name, str(error))
             return None
-        made.code = self._code(lambda: amdgpu.optimise(made.llvm, given.target, given.level))
+        made.code = self._code(lambda: _optimised(made))
         made.kept = READ
         return made
 
@@ -134,6 +134,13 @@ def _place(given: Input) -> Place | str:
 
 
 _store = functools.cache(Store)
+
+
+def _optimised(made: Compiled) -> Any:
+    with IMPORTING:
+        from flylab.codegen import amdgpu
+
+    return amdgpu.optimise(made.llvm, made.target, made.opt_level)
 
 
 def _name(given: Input, fingerprint: Fingerprint) -> str:

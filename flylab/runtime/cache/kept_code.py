@@ -6,13 +6,14 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flylab.codegen import amdgpu
-from flylab.codegen.hsaco import link
 from flylab.locks import cached_property
 from flylab.runtime.cache.entry import packed, unpacked
 from flylab.runtime.cache.store import Store
+
+if TYPE_CHECKING:
+    from flylab.codegen.amdgpu import Code
 
 ASSEMBLY, OBJECT, HSACO = "assembly", "object", ("hsaco", "hsaco-lines")
 
@@ -27,14 +28,14 @@ class KeptCode:
     store: Store
     name: str
     files: tuple[str, ...]
-    optimise: Callable[[], amdgpu.Code] = field(repr=False)
+    optimise: Callable[[], Code] = field(repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled without the store, which another process need not have."""
         return _itself, (self.optimised,)
 
     @cached_property
-    def optimised(self) -> amdgpu.Code:
+    def optimised(self) -> Code:
         """LLVM's own form of it."""
         return self.optimise()
 
@@ -56,6 +57,8 @@ class KeptCode:
 
     def linked(self, debug_info: bool) -> bytes:
         """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
+        from flylab.codegen.hsaco import link
+
         return self._bytes(HSACO[debug_info], lambda: link(self.object_code, debug_info))
 
     def _bytes(self, form: str, make: Callable[[], bytes]) -> bytes:
@@ -68,7 +71,7 @@ class KeptCode:
         return data
 
 
-def _itself(code: amdgpu.Code) -> amdgpu.Code:
+def _itself(code: Code) -> Code:
     return code
 
 

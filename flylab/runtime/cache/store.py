@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
 import stat
 import threading
 import time
@@ -72,7 +71,7 @@ class Store:
     def write(self, name: str, data: bytes) -> bool:
         """Put a file there, at once and whole; whether that went well. Where not, a warning tells why."""
         path = self._path(name)
-        partial = f"{path}.{os.getpid()}.{secrets.token_hex(4)}.partial"
+        partial = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.partial"
         try:
             self._make(os.path.dirname(path))
             try:
@@ -150,13 +149,6 @@ class Store:
                 partial.write_bytes(b"".join(lines[len(lines) // 2 :]))
                 os.replace(partial, log)
 
-    def clear(self) -> int:
-        """Remove every file that is kept; how many bytes they had."""
-        files = self.files()
-        for _, _, path in files:
-            _remove(path)
-        return sum(each[1] for each in files)
-
     def _path(self, name: str) -> str:
         return f"{self.folder}/kept/{name[:2]}/{name}"
 
@@ -196,7 +188,8 @@ class Room:
         if self.written > self.store.most // 16:
             self.written = 0
             self.thread = threading.Thread(target=self.store.sweep, name="flylab-sweep", daemon=True)
-            self.thread.start()
+            with contextlib.suppress(RuntimeError):  # Python is at its end, and starts no thread any more
+                self.thread.start()
 
 
 def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:

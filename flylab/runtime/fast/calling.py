@@ -20,7 +20,7 @@ from flylab.runtime.fast import software
 from flylab.runtime.fast.binding import KEYED, Missed
 from flylab.runtime.fast.plans import Plan, Plans
 from flylab.runtime.fast.surroundings import Surroundings
-from flylab.runtime.finding import find
+from flylab.runtime.finding import IN_MEMORY, find
 from flylab.runtime.run import Run
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -74,9 +74,23 @@ def _launch(launcher: Launcher, plans: Plans, key: Any, arguments: Arguments) ->
         read = _dependencies(launcher, compiled)
         if read is not None:
             standing, guard = before.test(), guard_of(read)
-            fits = never if guard is never else lambda: standing() and guard()
+            fits = never if guard is never else _noting(launcher, compiled, lambda: standing() and guard())
             _learn(plans, key, before, fits, (device, compiled, bound))
     return done
+
+
+def _noting(launcher: Launcher, compiled: Compiled, holds: Callable[[], bool]) -> Callable[[], bool]:
+    """The same test; where it holds, `why_recompiled` can tell that the last call found its compilation."""
+    histories = [function.history for function in (launcher, *compiled.functions.values())]
+
+    def fits() -> bool:
+        if not holds():
+            return False
+        for history in histories:
+            history.found = IN_MEMORY
+        return True
+
+    return fits
 
 
 def _dependencies(launcher: Launcher, compiled: Compiled) -> Dependencies | None:

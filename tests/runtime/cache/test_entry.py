@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ import pytest
 
 import flylab
 import flylab.compiler as flyc
-import flylab.expr as fx
 from flylab.errors import CacheWarning, FlylabError
 from flylab.runtime import finding
 from flylab.runtime.cache import entry, relocate
 from flylab.runtime.cache.keeping import KEPT, READ
 from flylab.runtime.compiled import Compiled
+from tests.runtime.cache import on_disk
 from tests.samples import cell
 
 TEXT = '''
@@ -48,10 +47,7 @@ def launch(A: fx.Tensor, B: fx.Tensor, n: fx.Int32, blocks: fx.Int32, scale: fx.
 
 def defined(file: str, text: str = TEXT) -> Any:
     """The launcher of a text that stands in a cell of this name."""
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names = {"fx": fx, "flyc": flyc, "gpu": fx.gpu, "__name__": "a_notebook"}
-    exec(compile(text, file, "exec"), names)
-    return names["launch"]
+    return on_disk.defined(file, text)
 
 
 def arrays() -> tuple[Any, Any]:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import flylab.compiler as flyc
-from flylab import settings
 from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.passing import HostArgument
 from flylab.runtime.cache import code, identity, keeping
@@ -175,7 +174,7 @@ def name_of(launcher: Any, arch: str = "gfx942", level: int = 2, *arguments: Hos
     return keeping._name(given, given.fingerprint())
 
 
-def test_the_chip_the_level_the_arguments_and_the_settings_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chip_the_level_the_arguments_and_flylab_count(monkeypatch: pytest.MonkeyPatch) -> None:
     launcher = launcher_of("", "n", ", n: fx.Constexpr", ", n")
 
     def n(value: Any) -> HostArgument:
@@ -183,9 +182,6 @@ def test_the_chip_the_level_the_arguments_and_the_settings_count(monkeypatch: py
 
     names = [name_of(launcher, arch, level, n(value))
              for arch in ("gfx942", "gfx950") for level in (1, 2) for value in (1, 1.0, True, "1", (1,), None)]
-    monkeypatch.setenv(settings.DEBUG_INFO.names[0], "1")
-    names.append(name_of(launcher, "gfx942", 1, n(1)))
-    monkeypatch.delenv(settings.DEBUG_INFO.names[0])
     monkeypatch.setattr(identity, "SOURCE", "other files of flylab")
     names.append(name_of(launcher, "gfx942", 1, n(1)))
     assert len(set(names)) == len(names)

@@ -327,7 +327,7 @@ def test_nothing_is_read_parsed_or_traced_again(monkeypatch: pytest.MonkeyPatch)
     def again(*given: Any, **named: Any) -> Any:
         raise AssertionError("done again")
 
-    for what in ("flylab.compiler.source.read", "flylab.compiler.rewrite.rewrite", "flylab.runtime.compiled.trace",
+    for what in ("flylab.compiler.source.read", "flylab.compiler.rewrite.rewrite", "flylab.compiler.trace.trace",
                  "flylab.runtime.compiled.build", "flylab.runtime.finding.build", "flylab.codegen.amdgpu.optimise",
                  "flylab.passes.pipeline.run", "flylab.passes.host.read_host", "flylab.runtime.launch.bound_to",
                  "flylab.runtime.fast.calling.find", "linecache.getlines", "linecache.checkcache",
@@ -356,6 +356,14 @@ def test_what_a_type_is_registered_for_comes_first() -> None:
     out = numbers()
     launch(numbers(), out, 5)
     assert np.array_equal(out, np.r_[0:15:3, 5:SIZE])
+
+
+def test_why_recompiled_knows_of_planned_calls() -> None:
+    names = cell(SCALED)
+    for call in range(3):
+        names["launch"](numbers(), numbers(), SIZE)
+        for function in (names["launch"], names["k"]):
+            assert ("compiled nothing: it was found in memory" in str(function.why_recompiled())) == (call > 0)
 
 
 def test_threads_do_not_share_what_a_call_needs() -> None:
