@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,17 @@ atexit.register(shutil.rmtree, _FOLDER, ignore_errors=True)
 os.environ["FLYLAB_RUNTIME_CACHE_DIR"] = _FOLDER
 os.environ["FLYLAB_RUNTIME_ENABLE_CACHE"] = "0"
 os.environ.setdefault("FLYLAB_EMULATOR_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "emulator"))
+
+# Nor does one run on a GPU of this machine: ROCm hides all of them from the processes that tests start, and in this one
+# there is no HIP library but the stand-in of the tests that ask for it (`tests.runtime.hip.standin`).
+os.environ["ROCR_VISIBLE_DEVICES"] = "-1"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_hip_library() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flylab.runtime.hip.library.find", lambda: None)
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

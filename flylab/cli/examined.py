@@ -23,6 +23,7 @@ from flylab.targets import TARGETS
 
 OK, ABSENT, BROKEN = "ok", "missing", "broken"
 """States: it is there; it is not, and other things work without it; flylab does not work without it."""
+REPORT = "report it, with what flylab doctor --json prints"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def _device() -> Seen:
 
 
 def _chips() -> Seen:
-    """The attached AMD GPUs, or why there is none to launch on."""
+    """The attached AMD GPUs and whether the first that flylab compiles for works, or why there is none to launch on."""
     from flylab.runtime.hip import devices, library
 
     if not Path("/dev/kfd").exists() and library.find() is None:
@@ -89,9 +90,17 @@ def _chips() -> Seen:
         return ABSENT, error.message, error.hint
     known = " or ".join(f"{chip} ({chip.products[0]})" for chip in TARGETS.values())
     shown = ", ".join(map(str, there)) or "no AMD GPU that this process may see"
-    if any(found.target for found in there):
-        return OK, shown, None
-    return ABSENT, f"{shown}; flylab launches on {known}", None
+    mine = next((found for found in there if found.target), None)
+    if mine is None:
+        return ABSENT, f"{shown}; flylab launches on {known}", None
+    device = f"hip:{mine.ordinal}"
+    try:
+        right, _ = _added(device, mine.arch)
+    except FlylabError as error:
+        return ABSENT, f"{shown}; a vector add does not run on {device}: {error.message}", error.hint
+    if not right:
+        return ABSENT, f"{shown}; a vector add gives wrong numbers on {device}", REPORT
+    return OK, f"{shown}; a vector add on {device} is right", None
 
 
 def _hip() -> Seen:
@@ -184,25 +193,31 @@ def _cache(row: Setting[Path], inner: Setting[Path] | None = None) -> Callable[[
     return look
 
 
+def _added(device: str, chip: str) -> tuple[bool, Any]:
+    """Whether vectors are added on a device as numpy adds them, by a kernel that is compiled anew; and the run."""
+    import numpy
+
+    from flylab.runtime.compiled import build
+    from flylab.runtime.launch import bound_to
+    from flylab.targets import target
+
+    vector_add = import_module("flylab.kernels.elementwise.vector_add").vector_add
+    a, b = numpy.arange(1024, dtype=numpy.float32), numpy.full(1024, 0.5, numpy.float32)
+    c = numpy.zeros(1024, numpy.float32)
+    arguments = {"A": a, "B": b, "C": c, "VEC": 4}
+    with flylab.use(device):
+        hosts = [bound.host for bound in bound_to(vector_add, (), arguments)]
+        made = build(vector_add, hosts, target(chip), settings.OPT_LEVEL.value())  # not one that was kept
+        run = made(**arguments)
+    return bool((c == a + b).all()), run
+
+
 def _trial(chip: str) -> Callable[[], Seen]:
-    """How the compiler and the software device are tried: vectors are added, and compared with numpy's sum."""
+    """How the compiler and the software device are tried."""
     def look() -> Seen:
-        import numpy
-
-        from flylab.runtime.compiled import build
-        from flylab.runtime.launch import bound_to
-        from flylab.targets import target
-
-        vector_add = import_module("flylab.kernels.elementwise.vector_add").vector_add
-        a, b = numpy.arange(1024, dtype=numpy.float32), numpy.full(1024, 0.5, numpy.float32)
-        c = numpy.zeros(1024, numpy.float32)
-        arguments = {"A": a, "B": b, "C": c, "VEC": 4}
-        with flylab.use(f"emulated:{chip}"):
-            hosts = [bound.host for bound in bound_to(vector_add, (), arguments)]
-            made = build(vector_add, hosts, target(chip), settings.OPT_LEVEL.value())  # not one that was kept
-            run: Any = made(**arguments)
-        if not (c == a + b).all():
-            return BROKEN, "a vector add gives wrong numbers", "report it, with what flylab doctor --json prints"
+        right, run = _added(f"emulated:{chip}", chip)
+        if not right:
+            return BROKEN, "a vector add gives wrong numbers", REPORT
         return OK, f"a vector add is compiled and run: {run.reports[0].instructions} instructions, right", None
 
     return look

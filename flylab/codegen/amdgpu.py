@@ -59,6 +59,10 @@ class Code(Protocol):
     def object_code(self) -> bytes:
         """The relocatable ELF object."""
 
+    @property
+    def written_down(self) -> Code:
+        """The same for an attached GPU: a check that fails writes down which, and does not trap."""
+
     def linked(self, debug_info: bool) -> bytes:
         """The loadable code object, with the lines of the source or without: see `hsaco.link`."""
 
@@ -116,6 +120,13 @@ class Optimised:
         if self.has_assembly:
             return assemble_text(self.assembly, self.target)
         return bytes(interruptible(_alone, self._once, self._emit, "object"))
+
+    @cached_property
+    def written_down(self) -> Optimised:
+        """The same with checks that write down what failed: see `codegen.failures`."""
+        from flylab.codegen.failures import written_down
+
+        return written_down(self)
 
     def linked(self, debug_info: bool) -> bytes:
         """The loadable code object, with the lines of the source or without: see `hsaco.link`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from flylab.compiler import own_files as own_files  # it reads flylab's files while they are what is imported
@@ -28,6 +29,10 @@ class Launcher(TracedFunction):
         self.specialisations: dict[Any, list[tuple[Any, Any]]] = {}
         self._call: Callable[..., Any] | None = None
         self._turns: dict[int, threading.RLock] = {}
+        with IMPORTING, suppress(ImportError):  # a call says what is missing
+            from flylab.runtime.ahead import load
+
+            load()
 
     def turn(self) -> threading.RLock:
         """What a thread enters to compile it. A child of a fork has its own, which no thread of the parent's holds."""

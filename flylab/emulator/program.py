@@ -27,7 +27,7 @@ from flylab.emulator.linking import END_OF_FUNCTION, Image
 from flylab.emulator.numbers.float_mode import initial_mode
 from flylab.emulator.probes.findings import find_text
 from flylab.emulator.probes.probe import Probes, attach
-from flylab.emulator.watch import AUTO, UNWATCHED, Watch, watched
+from flylab.emulator.watch import AUTO, CHECKS, UNWATCHED, Watch, instrument, watched
 from flylab.errors import ArgumentError, Check, DeviceError
 from flylab.locks import IMPORTING, cached_property
 
@@ -87,6 +87,14 @@ def device_tables() -> tuple[dict[str, Row], dict[str, Any]]:
                 raise ValueError(f"{module.__name__} has what another module has: {sorted(twice)}")
             table |= found
     return tables
+
+
+def load() -> None:
+    """Import what a launch imports by itself otherwise: the operation table, the checks of small launches, LLVM."""
+    device_tables()
+    for module in filter(None, CHECKS.values()):
+        instrument(module)
+    jit.load()
 
 
 class Program:

@@ -122,17 +122,38 @@ def test_caches(flylab: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert state == ABSENT and "nothing can be kept there" in text and "FLYLAB_RUNTIME_CACHE_DIR" in str(mend)
 
 
-def test_gpus_are_said_as_hip_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_said_as_hip_shows_them_and_tried() -> None:
+    pytest.importorskip("rocm.bindings")
+    from tests.runtime.hip import standin
+
+    mine, other = standin.MI300X, standin.RADEON
+    right = "hip:1 gfx942 (AMD Instinct MI300X, 192 GiB); a vector add on hip:1 is right"
+    for there, state, words in (((other, mine), OK, right), ((other,), ABSENT, "flylab launches on gfx942 (MI300X)"),
+                                ((), ABSENT, "no AMD GPU that this process may see")):
+        with standin.standing_in(*there) as hip:
+            found = EXAMINED["GPU"]()
+            assert found[0] == state and words in found[1]
+            assert hip.launches == (state == OK)
+
+
+def test_a_gpu_that_does_not_work_is_found() -> None:
+    pytest.importorskip("rocm.bindings")
+    from tests.runtime.hip import standin
+
+    with standin.standing_in(standin.MI350X) as hip:
+        hip.idle = True
+        state, text, mend = EXAMINED["GPU"]()
+        assert state == ABSENT and "wrong numbers on hip:0" in text and "report" in str(mend)
+    with standin.standing_in(standin.MI350X) as hip:
+        hip.fail("hipModuleLoadData", 209)
+        state, text, mend = EXAMINED["GPU"]()
+        assert state == ABSENT and "a vector add does not run on hip:0: loading the code object" in text and mend
+
+
+def test_hip_that_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     from flylab.runtime.hip import devices, library
 
     monkeypatch.setattr(library, "find", lambda: Path("/rocm/lib/libamdhip64.so"))
-    mine = devices.Attached(0, "gfx942", "", "AMD Instinct MI300X", 192 << 30, False)
-    other = devices.Attached(1, "gfx90a", "", "AMD Instinct MI210", 64 << 30, False)
-    for there, state, words in (((mine, other), OK, "MI300X"), ((other,), ABSENT, "flylab launches on gfx942 (MI300X)"),
-                                ((), ABSENT, "no AMD GPU that this process may see")):
-        monkeypatch.setattr(devices, "attached", lambda there=there: there)
-        found = EXAMINED["GPU"]()
-        assert found[0] == state and words in found[1]
 
     def fails() -> Any:
         raise DeviceError("HIP failed", hint="look")

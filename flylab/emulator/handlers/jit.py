@@ -7,6 +7,7 @@ features, the source that it is made with, and the handler's key. A file that is
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import struct
 import tempfile
@@ -53,6 +54,11 @@ def _make(wanted: Mapping[str, Callable[[str], str]]) -> None:
         host.engine.finalize_object()
         for key, symbol in symbols.items():
             _addresses[key] = host.engine.get_function_address(symbol)
+
+
+def load() -> None:
+    """Import LLVM, which a first launch does otherwise."""
+    importlib.import_module("llvmlite.binding")
 
 
 class _Host:

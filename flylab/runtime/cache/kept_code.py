@@ -15,7 +15,7 @@ from flylab.runtime.cache.store import Store
 if TYPE_CHECKING:
     from flylab.codegen.amdgpu import Code
 
-ASSEMBLY, OBJECT, HSACO = "assembly", "object", ("hsaco", "hsaco-lines")
+ASSEMBLY, OBJECT, HSACO, WRITTEN_DOWN = "assembly", "object", ("hsaco", "hsaco-lines"), "written-down"
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,12 @@ class KeptCode:
     def object_code(self) -> bytes:
         """The relocatable ELF object."""
         return self._bytes(OBJECT, lambda: self.optimised.object_code)
+
+    @cached_property
+    def written_down(self) -> KeptCode:
+        """The same with checks that write down what failed, which is kept beside it: see `codegen.failures`."""
+        name = f"{self.name}.{WRITTEN_DOWN}"
+        return KeptCode(self.store, name, self.files, lambda: self.optimised.written_down)
 
     def linked(self, debug_info: bool) -> bytes:
         """The loadable code object, with the lines of the source or without: see `hsaco.link`."""

@@ -48,9 +48,9 @@ def attached() -> tuple[Attached, ...]:
 
     Raises `DeviceError` or `ToolchainError` where there is no HIP, or it fails. No GPU at all is no error.
     """
-    hip = library.hip()
-    status, count = hip.hipGetDeviceCount()
-    if status == hip.hipError_t.hipErrorNoDevice:
+    status, count = library.answer("hipGetDeviceCount", doing="looking for AMD GPUs")
+    if status == library.hip().hipError_t.hipErrorNoDevice:
+        library.take_back()
         return ()
     if status:
         raise library.failed(status, "looking for AMD GPUs")

@@ -39,10 +39,12 @@ class Event:
     def done(self) -> bool:
         """Whether the device has come that far. Raises `DeviceError` where the event was never recorded."""
         self._must_be_recorded()
-        hip = library.hip()
-        (status,) = hip.hipEventQuery(self._event)
-        if status and status != hip.hipError_t.hipErrorNotReady:
-            raise failed_on(self.ordinal, status, "asking for an event")
+        doing = f"asking for an event on hip:{self.ordinal}"
+        (status,) = library.answer("hipEventQuery", self._event, doing=doing)
+        if status == library.hip().hipError_t.hipErrorNotReady:
+            library.take_back()
+        elif status:
+            raise failed_on(self.ordinal, status, doing)
         return not status
 
     def synchronize(self) -> None:
@@ -51,7 +53,13 @@ class Event:
         self._call("hipEventSynchronize", self._event, doing="waiting for an event")
 
     def elapsed_ms(self, stop: Event) -> float:
-        """Milliseconds of the device's clock from this event to `stop`, which is waited for."""
+        """Milliseconds of the device's clock from this event to `stop`, which is waited for.
+
+        Raises `DeviceError` where they are events of two devices, which have a clock each.
+        """
+        if stop.ordinal != self.ordinal:
+            raise DeviceError(f"one event is of hip:{self.ordinal} and the other of hip:{stop.ordinal}, which have a "
+                              "clock each", hint=f"make both on one device: Event({self.ordinal})")
         self.synchronize()
         stop.synchronize()
         (ms,) = self._call("hipEventElapsedTime", self._event, stop._event, doing="asking for the time of two events")
@@ -62,9 +70,10 @@ class Event:
             raise DeviceError("the event was not recorded", hint="event.record() puts it into the stream")
 
     def _call(self, function: str, *args: Any, doing: str) -> tuple[Any, ...]:
-        status, *found = getattr(library.hip(), function)(*args)
+        doing = f"{doing} on hip:{self.ordinal}"
+        status, *found = library.answer(function, *args, doing=doing)
         if status:
-            raise failed_on(self.ordinal, status, f"{doing} on hip:{self.ordinal}")
+            raise failed_on(self.ordinal, status, doing)
         return tuple(found)
 
 

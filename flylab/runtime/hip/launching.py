@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from flylab.errors import DeviceError
-from flylab.runtime.hip import devices, library
+from flylab.runtime.hip import aside, devices, library
 
 # HIP's marks in the list that says where the packed arguments are, and how many bytes.
 BUFFER_POINTER, BUFFER_SIZE, END = 1, 2, 3
@@ -78,10 +78,14 @@ class Function:
 
         Raises `DeviceError` for what HIP refuses.
         """
-        (status,) = self._launch(self.pointer, gx, gy, gz, bx, by, bz, smem, stream, self._no_list, packet.extra)
+        try:
+            (status,) = self._launch(self.pointer, gx, gy, gz, bx, by, bz, smem, stream, self._no_list, packet.extra)
+        except library.UNKNOWN as error:
+            doing = self._doing((gx, gy, gz), (bx, by, bz), smem)
+            raise library.not_known("hipModuleLaunchKernel", error, doing) from None
         self._packets.append(packet)
         if status:
-            raise self._failed(status, (gx, gy, gz), (bx, by, bz), smem)
+            raise failed_on(self.ordinal, status, self._doing((gx, gy, gz), (bx, by, bz), smem))
         self.sent.append((self.name, gx, gy, gz, bx, by, bz))
 
     def launch(self, grid: tuple[int, ...], block: tuple[int, ...], smem: int, stream: Any, kernarg: bytes) -> None:
@@ -90,10 +94,9 @@ class Function:
         packet.memory.raw = kernarg
         self.enter(packet, *grid, *block, smem, stream)  # type: ignore[call-arg]
 
-    def _failed(self, status: Any, grid: tuple[int, ...], block: tuple[int, ...], smem: int) -> DeviceError:
+    def _doing(self, grid: tuple[int, ...], block: tuple[int, ...], smem: int) -> str:
         lds = f", {smem} bytes of dynamic LDS" * bool(smem)
-        doing = f"launch of '{self.name}' on hip:{self.ordinal}, grid {grid}, block {block}{lds}"
-        return failed_on(self.ordinal, status, doing)
+        return f"launch of '{self.name}' on hip:{self.ordinal}, grid {grid}, block {block}{lds}"
 
 
 _sent: dict[int, deque[tuple[Any, ...]]] = {}
@@ -129,6 +132,7 @@ def synchronize(ordinal: int | None = None) -> None:
         with devices.on(each):
             _wait(each, "hipDeviceSynchronize")
         sent_to(each).clear()
+    aside.give_back()
 
 
 def synchronize_stream(ordinal: int, handle: int) -> None:
@@ -137,9 +141,10 @@ def synchronize_stream(ordinal: int, handle: int) -> None:
 
 
 def _wait(ordinal: int, function: str, *args: Any) -> None:
-    (status,) = getattr(library.hip(), function)(*args)
+    doing = f"waiting for hip:{ordinal}"
+    (status,) = library.answer(function, *args, doing=doing)
     if status:
-        raise failed_on(ordinal, status, f"waiting for hip:{ordinal}")
+        raise failed_on(ordinal, status, doing)
 
 
 def stream_pointer(handle: int) -> Any:

@@ -6,7 +6,7 @@ Nothing is opened, and nothing of `rocm` imported, until the first call.
 from __future__ import annotations
 
 import os
-import threading
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from typing import Any
 
 from flylab import settings
 from flylab.errors import DeviceError, ToolchainError
+from flylab.locks import fork_safe_lock
 from flylab.runtime.hip.sentences import sentence
 
 NAME = "libamdhip64.so"
@@ -22,8 +23,10 @@ INSTALL = "pip install 'flylab[hip]'"
 # Where the system's loader looks, for a library that is in no ROCm folder.
 SYSTEM = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 
-_opening = threading.Lock()
+_opening = fork_safe_lock()
 _lost_by_fork = False
+# What the bindings raise where an older library lacks a function, and where they do not know a newer one's status.
+UNKNOWN = (RuntimeError, ValueError, AttributeError)
 
 
 def find() -> Path | None:
@@ -139,21 +142,38 @@ def call(function: str, *args: Any, doing: str) -> tuple[Any, ...]:
 
     Raises `DeviceError`, which begins with `doing`, where the status is an error or the library lacks the function.
     """
-    try:
-        status, *found = getattr(hip(), function)(*args)
-    except (RuntimeError, ValueError, AttributeError) as error:
-        # No such symbol in an older library, or a status that the bindings do not know.
-        raise DeviceError(f"{doing}: {function} failed: {error}", hint="check that ROCm fits the driver") from None
+    status, *found = answer(function, *args, doing=doing)
     if status:
         raise failed(status, doing)
     return tuple(found)
 
 
-def failed(status: Any, doing: str) -> DeviceError:
-    """The error for a status of HIP that is not success.
+def answer(function: str, *args: Any, doing: str) -> tuple[Any, ...]:
+    """The status of a function of HIP, which may be an error, and what it gives beside it.
 
-    HIP remembers it for whoever asks for the last error, and would tell torch at its next launch: it is taken back.
+    Raises `DeviceError` where there is none that the bindings know.
     """
-    hip().hipGetLastError()
+    try:
+        return tuple(getattr(hip(), function)(*args))
+    except UNKNOWN as error:
+        raise not_known(function, error, doing) from None
+
+
+def not_known(function: str, error: Exception, doing: str) -> DeviceError:
+    """The error where the library lacks a function, or answers with a status that the bindings do not know."""
+    take_back()
+    return DeviceError(f"{doing}: {function} failed: {error}",
+                       hint="check that ROCm fits the driver, and rocm-bindings-hip ROCm")
+
+
+def take_back() -> None:
+    """Make HIP forget its last error, which it would tell whoever asks next: torch, at its next launch."""
+    with suppress(*UNKNOWN):
+        hip().hipGetLastError()
+
+
+def failed(status: Any, doing: str) -> DeviceError:
+    """The error for a status of HIP that is not success, which HIP forgets then."""
+    take_back()
     what, hint = sentence(status.name)
     return DeviceError(f"{doing}: {what} ({status.name})", hint=hint)

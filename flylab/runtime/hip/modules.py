@@ -1,21 +1,21 @@
-"""Code objects on devices: loaded when a kernel of them is first launched there, unloaded with their compilation."""
+"""Code objects on devices: loaded when a kernel of them is first launched there, unloaded after their compilation."""
 
 from __future__ import annotations
 
 import os
-import threading
 import weakref
 from contextlib import suppress
 from typing import Any
 
 from flylab import settings
-from flylab.codegen.failures import VARIABLE, written_down
+from flylab.codegen.failures import VARIABLE
 from flylab.errors import FlylabError
-from flylab.runtime.hip import devices, library
+from flylab.locks import fork_safe_lock
+from flylab.runtime.hip import aside, devices, library
 from flylab.runtime.hip.launching import Function
 from flylab.runtime.hip.memory import address_of
 
-_loading = threading.Lock()
+_loading = fork_safe_lock()
 _loaded: dict[tuple[int, int], Module] = {}
 _modules: weakref.WeakSet[Module] = weakref.WeakSet()
 
@@ -30,16 +30,20 @@ class Module:
         self.ordinal, self.is_loaded = ordinal, True
         self.functions: dict[str, Function] = {}
         checking = {name for name in compiled.isa.kernels if compiled.checks.get(name)}
-        self.code = written_down(compiled.code) if checking else compiled.code
+        self.code = compiled.code.written_down if checking else compiled.code
         self.image = self.code.linked(settings.DEBUG_INFO.flag()) if checking else compiled.hsaco
         doing = f"loading the code object of '{compiled.launcher.name}' for {compiled.target} on hip:{ordinal}"
         with devices.on(ordinal):
             (self._module,) = library.call("hipModuleLoadData", self.image, doing=doing)
-            record = self._variable(VARIABLE, doing) if checking else 0
-            for name, kernel in compiled.isa.kernels.items():
-                (symbol,) = library.call("hipModuleGetFunction", self._module, name.encode(), doing=doing)
-                failed = record if name in checking else 0
-                self.functions[name] = Function(name, symbol, kernel.kernarg_size, ordinal, failed)
+            try:
+                record = self._variable(VARIABLE, doing) if checking else 0
+                for name, kernel in compiled.isa.kernels.items():
+                    (symbol,) = library.call("hipModuleGetFunction", self._module, name.encode(), doing=doing)
+                    failed = record if name in checking else 0
+                    self.functions[name] = Function(name, symbol, kernel.kernarg_size, ordinal, failed)
+            except BaseException:
+                self.unload()
+                raise
         _modules.add(self)
 
     def _variable(self, name: str, doing: str) -> int:
@@ -66,6 +70,7 @@ def module_of(compiled: Any, ordinal: int) -> Module:
         with _loading:
             found = _loaded.get(key)
             if found is None:
+                aside.give_back()
                 found = Module(compiled, ordinal)
                 _loaded[key] = found
                 weakref.finalize(compiled, _unload, key, weakref.ref(found)).atexit = False
@@ -73,9 +78,9 @@ def module_of(compiled: Any, ordinal: int) -> Module:
 
 
 def _unload(key: tuple[int, int], module: weakref.ref[Module]) -> None:
-    """Unload a module, if it is still the one of its compilation."""
+    """Put a module aside to be unloaded, if it is still the one of its compilation."""
     if _loaded.get(key) is module() is not None:
-        _loaded.pop(key).unload()
+        aside.put(_loaded.pop(key).unload)
 
 
 def loaded() -> list[Module]:
@@ -85,6 +90,7 @@ def loaded() -> list[Module]:
 
 def forget() -> None:
     """Unload every module; the next launch loads its own again."""
+    aside.give_back()
     while _loaded:
         _loaded.popitem()[1].unload()
 

@@ -10,7 +10,8 @@ FIND = 'run it on the software device, which names the line: with flylab.use("em
 
 # Name -> what it says, and what mends it.
 SENTENCES: dict[str, tuple[str, str]] = {
-    "hipErrorInvalidValue": ("HIP refused an argument", "check grid, block and the tensors"),
+    "hipErrorInvalidValue": ("HIP refused an argument",
+                             "check grid, block and the tensors; AMD_LOG_LEVEL=3 in the environment tells which"),
     "hipErrorOutOfMemory": ("the device has no memory left for it",
                             "free tensors (torch.cuda.empty_cache() gives back what torch keeps), or use smaller ones"),
     "hipErrorNotInitialized": ("HIP is not initialised", "start a new process; HIP does not work in a forked one"),
@@ -37,7 +38,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "hipErrorAssert": (f"a check in a kernel failed; {RESTART}", FIND),
     "hipErrorLaunchFailure": (f"a kernel went wrong while it ran; {RESTART}", FIND),
     "hipErrorStreamCaptureUnsupported": ("the stream is being captured into a graph, which forbids that",
-                                         "pass tensors of the device, and call once before the capture"),
+                                         "pass tensors of the device, call once before the capture, and capture no "
+                                         "kernel that prints or checks, which is waited for"),
     "hipErrorStreamCaptureInvalidated": ("the capture of a graph was broken off by an earlier error",
                                          "mend the earlier error, and capture again"),
 }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from flylab.errors import FlylabError
-from flylab.runtime.hip import devices, library
+from flylab.runtime.hip import aside, devices, library
 from flylab.runtime.hip.launching import synchronize_stream
 from flylab.runtime.hip.memory import address_of
 
@@ -27,11 +28,12 @@ class Stream:
 
     def __init__(self, ordinal: int | None = None):
         self.ordinal = devices.find(ordinal).ordinal
+        aside.give_back()
         doing = f"making a stream on hip:{self.ordinal}"
         with devices.on(self.ordinal):
             (stream,) = library.call("hipStreamCreateWithFlags", NON_BLOCKING, doing=doing)
         self.cuda_stream = address_of(stream)
-        weakref.finalize(self, _destroy, stream).atexit = False
+        weakref.finalize(self, aside.put, partial(_destroy, stream)).atexit = False
 
     def synchronize(self) -> None:
         """Wait until the device has done all that is in it. Raises `DeviceError` where a kernel went wrong."""
@@ -39,5 +41,8 @@ class Stream:
 
 
 def _destroy(stream: Any) -> None:
+    # HIP may end a stream before what is in it: https://github.com/cupy/cupy/issues/5163
+    with suppress(FlylabError):
+        library.call("hipStreamSynchronize", stream, doing="waiting for a stream")
     with suppress(FlylabError):
         library.call("hipStreamDestroy", stream, doing="giving a stream back")

@@ -87,6 +87,19 @@ def test_a_process_with_what_another_made(disk_cache: Path, module: Path) -> Non
     assert output(process(module, more, PYTHONHASHSEED="7")) == ["read from disk", "[]", "0"]
 
 
+def test_a_launch_of_what_another_process_made_imports_nothing(disk_cache: Path, module: Path) -> None:
+    """What it needs was imported where the launchers were defined; the bindings of HIP are only looked for."""
+    text = """
+        import sys
+        import numbered
+        before = set(sys.modules)
+        print(numbered.run(3))
+        print([name for name in set(sys.modules) - before if not name.startswith("rocm")])
+    """
+    assert output(process(module, text))[0] == "kept on disk"
+    assert output(process(module, text)) == ["read from disk", "[]"]
+
+
 def test_many_processes_and_one_empty_folder(disk_cache: Path, module: Path) -> None:
     """Every result is right, nothing is left half done, and the log tells that no kernel was compiled twice."""
     text = """

@@ -338,7 +338,7 @@ int hipEventQuery(Event *event) {
 }
 int hipEventElapsedTime(float *ms, Event *start, Event *stop) {
   ENTER("%p %p", (void *)start, (void *)stop);
-  if (!start || !stop || !start->recorded || !stop->recorded) return BAD_HANDLE;
+  if (!start || !stop || !start->recorded || !stop->recorded || start->device != stop->device) return BAD_HANDLE;
   if (!start->done || !stop->done) return NOT_READY;
   *ms = (float)(stop->time - start->time);
   return OK;

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import flylab
 from flylab.codegen.isa import Isa
@@ -206,20 +207,19 @@ def forget() -> None:
 @contextmanager
 def standing_in(*gpus: Gpu, error: int = 0) -> Iterator[StandIn]:
     """The stand-in as this machine's HIP library, with these GPUs. Afterwards flylab finds none again."""
-    root, before = build(), os.environ.get("ROCM_PATH")
-    os.environ["ROCM_PATH"] = str(root)
-    standin = StandIn(root / "lib" / library.NAME)
+    root = build()
+    path = root / "lib" / library.NAME
+    standin = StandIn(path)
     forget()
     standin.show(*gpus, error=error)
-    try:
-        yield standin
-    finally:
-        forget()
-        standin.show()
-        if before is None:
-            del os.environ["ROCM_PATH"]
-        else:
-            os.environ["ROCM_PATH"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROCM_PATH", str(root))
+        patch.setattr(library, "find", lambda: path)  # not the machine's own, where torch or ROCm brings one
+        try:
+            yield standin
+        finally:
+            forget()
+            standin.show()
 
 
 def in_a_process(code: str, **environment: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import flylab
 import flylab.compiler as flyc
-from flylab.codegen.failures import VARIABLE, written_down
+from flylab.codegen.failures import VARIABLE
 from flylab.errors import CheckFailed
 from tests.runtime.hip.standin import MI300X, MI350X, Gpu, StandIn, standing_in
 from tests.samples import cell
@@ -77,8 +79,20 @@ def test_a_kernel_without_checks_has_the_code_of_the_software_device(hip: StandI
     assert modules.module_of(compiled, 0).image == compiled.hsaco
     assert modules.module_of(checking, 0).image != checking.hsaco
     assert "s_trap" in checking.code.assembly
-    written = written_down(checking.code).assembly
+    written = checking.code.written_down.assembly
     assert "s_trap" not in written and f".type	{VARIABLE},@object" in written
+
+
+def test_checks_of_a_compilation_that_is_kept_on_disk(hip: StandIn, disk_cache: Path) -> None:
+    for _ in range(2):
+        launch = cell(CHECKING)["launch"]
+        with pytest.raises(CheckFailed, match=r"too low\n    in block \(1, 2, 0\), thread \(17, 3, 0\)"):
+            launch(array(_2_1_3_17=-5.0), 0.0)
+        a = array()
+        launch(a, 0.0)
+        assert (a == 1).all() and not hip.errors
+    assert {"hsaco", "object"} <= {file.name.split(".written-down.")[-1].split("-")[0] for file in
+                                   disk_cache.rglob("*.written-down.*")}
 
 
 @pytest.mark.parametrize("level", ["0", "1", "3"])

@@ -11,7 +11,7 @@ import flylab
 from flylab.errors import DeviceError
 from flylab.runtime.hip import attached, devices, library
 from flylab.runtime.hip.sentences import SENTENCES
-from tests.runtime.hip.standin import MI300A, MI300X, MI350X, RADEON, Gpu, build, in_a_process, standing_in
+from tests.runtime.hip.standin import MI300A, MI300X, MI350X, RADEON, Gpu, StandIn, build, in_a_process, standing_in
 
 NO_DEVICE, OLD_DRIVER = 100, 35
 
@@ -88,13 +88,15 @@ def test_every_sentence_is_of_an_error_that_hip_has() -> None:
 def test_without_a_library_the_software_device_runs_and_hip_says_what_is_missing() -> None:
     code = """
 import flylab
+from flylab.runtime.hip import library
+library.find = lambda: None
 print(flylab.device())
 try:
     flylab.use("hip")
 except flylab.errors.DeviceError as error:
     print(error)
 """
-    printed = in_a_process(code, ROCM_PATH="/nowhere", LD_LIBRARY_PATH="").splitlines()
+    printed = in_a_process(code).splitlines()
     assert printed[:2] == ["emulated:gfx942", "there is no HIP library (libamdhip64.so) on this machine"]
     assert "ROCM_PATH" in printed[2]
 
@@ -105,6 +107,7 @@ import os, pathlib, sys
 folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else os.environ["ROCM_PATH"]) / "lib"
 folder.mkdir(parents=True)
 (folder / "libamdhip64.so").write_text("no library")
+sys.modules["torch"] = None  # one of ROCm has a library
 import flylab
 print(flylab.device())
 try:
@@ -163,3 +166,15 @@ print(library.version())
 """
     printed = in_a_process(code, ROCM_PATH=str(build())).splitlines()
     assert printed == [f"{tmp_path}/torch/lib/libamdhip64.so.7", "7.15.26000"]
+
+
+def test_tests_do_not_run_on_a_gpu_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = build() / "lib" / library.NAME
+    machine = StandIn(path)
+    machine.show(MI300X)
+    monkeypatch.setenv("ROCM_PATH", str(build()))
+    devices.look.cache_clear()
+    assert str(flylab.device()) == "emulated:gfx942" and not machine.calls()
+    assert in_a_process("import os; print(os.environ['ROCR_VISIBLE_DEVICES'])") == "-1\n"
+    with standing_in(MI350X):
+        assert str(flylab.device()) == "hip:0 (gfx950)"

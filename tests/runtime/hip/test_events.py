@@ -39,6 +39,20 @@ def test_an_event_is_given_back_when_nobody_has_it(hip: StandIn) -> None:
     assert len(hip.calls("hipEventDestroy")) == 1
 
 
+def test_an_event_that_is_not_there_yet_is_no_error_that_torch_finds(hip: StandIn) -> None:
+    event = Event().record()
+    hip.forget_calls()
+    assert not event.done
+    assert [call.split()[0] for call in hip.calls()] == ["hipEventQuery", "hipGetLastError"]
+
+
+def test_the_time_between_events_of_two_devices_is_refused() -> None:
+    with standing_in(MI300X, MI350X):
+        first, second = Event(0).record(), Event(1).record()
+        with pytest.raises(DeviceError, match=r"one event is of hip:0 and the other of hip:1, which have a clock each"):
+            first.elapsed_ms(second)
+
+
 def test_an_event_of_a_device_is_recorded_there() -> None:
     with standing_in(MI300X, MI350X):
         event = Event(1).record()
@@ -73,6 +87,7 @@ def test_a_stream_of_ones_own(hip: StandIn) -> None:
     assert stop.done and (shown == 3).all()
     del stream, other
     gc.collect()
+    synchronize()
     assert len(hip.calls("hipStreamDestroy")) == 2
 
 
