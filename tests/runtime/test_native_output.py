@@ -45,7 +45,8 @@ def live() -> Iterator[Notebook]:
 
 
 def test_of_the_main_thread(live: Notebook) -> None:
-    shown = live.run("libc.puts(b'from C'); os.write(1, b'written\\n'); os.write(2, b'error\\n'); print('Python\\n', end='')")
+    native = "libc.puts(b'from C'); os.write(1, b'written\\n'); os.write(2, b'error\\n')"
+    shown = live.run(native + "; print('Python\\n', end='')")  # in one piece: ipykernel's threads write between two
     assert sorted(shown.stdout.splitlines()) == ["Python", "from C", "written"] and shown.stderr == "error\n"
     assert live.printed("print('next')") == "next\n"
 
