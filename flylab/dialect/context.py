@@ -6,6 +6,7 @@ to it. `entered()` is the only way in: leaving a context entered at exit ends th
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,10 @@ from flylab.locks import fork_safe_lock
 CREATED = ("arith", "func", "gpu", "llvm", "math", "rocdl", "scf", "ub", "vector", "irdl")
 """The dialects whose operations tracing and our passes create."""
 
+LONGEST = 10
+"""Seconds that Python waits at its end for what another thread does with MLIR, and no thread begins anything then: the
+bindings would end the process with an error where a thread is stopped in them."""
+
 _lock = fork_safe_lock()
 _context: Any = None
 _declaration: Any = None  # The IRDL module: dropping it would drop the dialect's definitions.
@@ -24,6 +29,7 @@ _declaration: Any = None  # The IRDL module: dropping it would drop the dialect'
 
 def _make() -> Any:
     global _context, _declaration
+    atexit.register(_lock.acquire, timeout=LONGEST)
     try:
         from mlir import ir
         from mlir._mlir_libs import _mlir

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flylab import settings
 from flylab.errors import DeviceError
+from flylab.locks import IMPORTING
 
 if TYPE_CHECKING:
     from flylab.emulator.probes.probe import Instrument
@@ -54,7 +55,8 @@ UNWATCHED = Watch()
 @cache
 def instrument(module: str, strict: bool = False) -> Instrument:
     """The instrument of a module, or its `STRICT` one where it has one."""
-    made = import_module(f"flylab.emulator.{module}")
+    with IMPORTING:
+        made = import_module(f"flylab.emulator.{module}")
     found: Instrument = getattr(made, "STRICT", made.INSTRUMENT) if strict else made.INSTRUMENT
     return found
 

@@ -331,7 +331,7 @@ def test_files_that_are_none(flylab: Any, kernels: Path, name: str, words: str) 
     assert done.code == 2 and words in done.err
 
 
-def test_without_rocm_a_kernel_goes_to_isa_and_object(kernels: Path, tmp_path: Path) -> None:
+def test_r14_without_rocm_a_kernel_goes_to_isa_and_object(kernels: Path, tmp_path: Path) -> None:
     """A process that cannot import torch, AMD's bindings or ziglang, with an empty PATH."""
     block = "import sys\nfor name in ('torch', 'rocm', 'ziglang'): sys.modules[name] = None\n"
     script = (f"{block}from flylab.cli.main import main\n"

@@ -187,7 +187,8 @@ class Run:
         if status == SUSPENDED or self.launch.stepping:
             task = Task(partial(self._work, 0, status))
             tasks.append(task)
-            start(task.run, "flylab-launch")
+            if not start(task.run, "flylab-launch"):
+                task.run()
             task.wait()
         self.busy[0] = False
 
