@@ -40,7 +40,7 @@ def test_where_a_value_comes_from(flylab: Any, monkeypatch: pytest.MonkeyPatch) 
     ("FLYLAB_COMPILE_OPT_LEVEL", "4", "FLYLAB_COMPILE_OPT_LEVEL='4' is no number from 0 to 3"),
     ("FLYLAB_DEVICE", "gfx90a", "FLYLAB_DEVICE='gfx90a': no device is called 'gfx90a'"),
     ("ARCH", "sm_90", "ARCH='sm_90': no device is called 'sm_90'"),
-    ("FLYLAB_PRINTF_BYTES", "1k", "FLYLAB_PRINTF_BYTES='1k' is no number from 64"),
+    ("FLYLAB_PRINTF_BYTES", "1x", "FLYLAB_PRINTF_BYTES='1x' is no number of bytes from 64"),
     ("FLYLAB_EMULATOR_THREADS", "0", "FLYLAB_EMULATOR_THREADS='0' is no number from 1"),
 ])
 def test_a_wrong_value_is_an_error(flylab: Any, monkeypatch: pytest.MonkeyPatch, name: str, text: str,
