@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -155,6 +156,8 @@ class Setting(Generic[T]):
         return bool(self.value())
 
 
+SMALL_LAUNCH = 1 << 16
+"""Threads up to which a launch on the software device is checked by itself."""
 DEVICE = Setting("DEVICE", "", TEXT, "the device: hip, hip:1, emulated, emulated:gfx950",
                  unset="as ARCH says")
 ARCH = Setting("ARCH", "", TEXT, "the chip where FLYLAB_DEVICE names no device: gfx942, gfx950", foreign=True,
@@ -170,7 +173,8 @@ CACHE_DIR = Setting("RUNTIME_CACHE_DIR", "~/.flylab/cache", FOLDER, "the folder 
 CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), size(0, 1 << 62),
                       "bytes that the compilations on disk may take in all")
 CHECK = Setting("CHECK", "auto", choice("auto", "all", "none"),
-                "what launches on the software device are checked for: auto (small ones), all, none")
+                "what launches on the software device are checked for: auto (everything, where they have at most "
+                f"{SMALL_LAUNCH:,} threads), all, none")
 EMULATOR_CACHE_DIR = Setting("EMULATOR_CACHE_DIR", "~/.flylab/cache/emulator", FOLDER,
                              "where the software device keeps its compiled handlers")
 EMULATOR_THREADS = Setting("EMULATOR_THREADS", "", number(1, 1 << 16, "a number of threads"),
@@ -199,3 +203,17 @@ def known() -> list[str]:
 def unknown() -> list[str]:
     """The variables of the environment that begin as flylab's do, and are none of them."""
     return sorted(name for name in os.environ if name.startswith((PREFIX, ALIAS)) and name not in known())
+
+
+def meant(name: str) -> str | None:
+    """The variable that an unknown one may stand for; None where none is like it. Prefixes make nothing alike.
+
+    >>> meant("FLYLAB_CHEK"), meant("FLYDSL_ARCH"), meant("FLYLAB_VERBOSE")
+    ('FLYLAB_CHECK', 'ARCH', None)
+    """
+    prefix = next(each for each in (PREFIX, ALIAS) if name.startswith(each))
+    rest = name.removeprefix(prefix).upper()
+    if any(row.foreign and row.name == rest for row in ALL):
+        return rest
+    found = get_close_matches(rest, [row.name for row in ALL if not row.foreign], 1, 0.75)
+    return prefix + found[0] if found else None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import linecache
+import sys
 import textwrap
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
 
@@ -65,3 +68,14 @@ def on_device(function: Any, *inputs: Any, out: Any) -> Any:
 
     apply(padded, arrays[0], arrays[-1], len(padded))
     return padded[: len(result)]
+
+
+def in_threads(work: Callable[[int], None], count: int) -> None:
+    """Call `work` with 0 to `count` - 1, each in a thread, switching between them often; the first error of any."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(work, range(count)))
+    finally:
+        sys.setswitchinterval(before)

@@ -12,7 +12,7 @@ from typing import Any
 
 from flylab.cli.arguments import SYNTAX, assignments
 from flylab.cli.chosen import EXAMPLES, Chosen, choose
-from flylab.cli.output import print_json, say_error, table
+from flylab.cli.output import plain, print_json, say_error, table
 from flylab.cli.usage import FAILED, UsageError
 from flylab.errors import FlylabError
 from flylab.targets import TARGETS, Target, target
@@ -221,6 +221,4 @@ def described(result: Result) -> Iterator[dict[str, Any]]:
 
 def failure(result: Result, error: FlylabError) -> dict[str, Any]:
     """An error of a result as plain data."""
-    where = error.where
-    return {"launcher": result.chosen.name, "chip": result.chip.arch, "message": error.message, "hint": error.hint,
-            "file": where.file if where else None, "line": where.line if where else None}
+    return {"launcher": result.chosen.name, "chip": result.chip.arch, **plain(error)}

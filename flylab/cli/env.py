@@ -7,7 +7,7 @@ from typing import Any
 
 from flylab import settings
 from flylab.cli.output import RED, YELLOW, paint, print_json, table
-from flylab.cli.usage import FAILED, closest
+from flylab.cli.usage import FAILED
 from flylab.errors import FlylabError
 from flylab.settings import Setting
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the variables; 1 where one has a value that it cannot have."""
     rows = [described(row) for row in settings.ALL]
-    unknown = [{"name": name, "nearest": closest(name, settings.known())} for name in settings.unknown()]
+    unknown = [{"name": name, "nearest": settings.meant(name)} for name in settings.unknown()]
     if options.json:
         print_json({"variables": rows, "unknown": unknown})
     else:

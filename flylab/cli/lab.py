@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import flylab
+from flylab import installing
 from flylab.cli.output import say
 from flylab.cli.usage import UsageError
 from flylab.errors import ToolchainError
@@ -33,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
     """Become JupyterLab. Raises `ToolchainError` where it is missing, `UsageError` for a place that is not there."""
     for module, name in NEEDED.items():
         if find_spec(module) is None:
-            raise ToolchainError(f"{name} is not installed in {sys.prefix}", hint="pip install 'flylab[notebook]'")
+            raise ToolchainError(f"{name} is not installed in {sys.prefix}", hint=installing.extra("notebook"))
     command = [sys.executable, "-m", "jupyterlab", *opened(options.place, ROOT), *options.rest]
     sys.stdout.flush()
     os.execv(sys.executable, command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -36,9 +37,10 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. What goes wrong is said on the standard error, and nothing is raised."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         has_output = output.prepare()
-        code = _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        code = _dispatch(given)
         sys.stdout.flush()
         if not has_output and code == 0:
             raise UsageError("the standard output is closed", hint="send it to /dev/null where nobody reads it")
@@ -51,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except FlylabError as error:
         output.say_error(error)
-        return MISUSED if isinstance(error, UsageError) else FAILED
+        code = MISUSED if isinstance(error, UsageError) else FAILED
+        if "--json" in itertools.takewhile(lambda word: word != "--", given):
+            output.print_json({"errors": [output.plain(error)], "exit_code": code})
+        return code
     except OSError as error:  # of the standard output: commands turn those of files into sentences
         output.say_error(FlylabError(f"the output cannot be written: {error}"))
         output.discard()

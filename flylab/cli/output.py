@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from flylab import settings
 from flylab.errors import FlylabError
+from flylab.places import of_traceback
 
 RED, GREEN, YELLOW = 31, 32, 33
 
@@ -53,6 +54,16 @@ def say(text: str) -> None:
 def say_error(error: FlylabError) -> None:
     """Print an error as its sentence."""
     say(f"{paint('error:', RED, sys.stderr)} {error}")
+
+
+def plain(error: BaseException) -> dict[str, Any]:
+    """An error as plain data: its kind, the message, the hint, and the place in the user's source."""
+    where, message, hint = None, str(error), None
+    if isinstance(error, FlylabError):
+        where, message, hint = error.where, error.message, error.hint
+    where = where or of_traceback(error.__traceback__)
+    return {"kind": type(error).__name__, "message": message, "hint": hint,
+            "file": where.file if where else None, "line": where.line if where else None}
 
 
 def print_json(value: Any) -> None:

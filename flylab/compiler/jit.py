@@ -12,11 +12,8 @@ from flylab.compiler import own_files as own_files  # it reads flylab's files wh
 from flylab.compiler.kernel import Method, TracedFunction
 from flylab.compiler.running import current_trace
 from flylab.errors import ArgumentError, of_user
-from flylab.locks import fork_safe_lock
+from flylab.locks import IMPORTING
 from flylab.shown import short
-
-IMPORTING = fork_safe_lock()
-"""Held while the first call imports what it needs: the child of a fork would find a module locked for ever."""
 
 
 class Launcher(TracedFunction):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from flylab import settings
 from flylab.errors import FlylabError
+from flylab.locks import IMPORTING
 from flylab.runtime.choices import Choices
 from flylab.targets import DEFAULT_ARCH, TARGETS, Target, check_lds, target
 
@@ -59,7 +60,8 @@ def parse(spec: str) -> Device:
     if kind == EMULATED:
         return Device(EMULATED, target(detail or DEFAULT_ARCH))
     if kind == HIP and (detail.isdecimal() or spec == HIP):
-        from flylab.runtime.hip import devices
+        with IMPORTING:
+            from flylab.runtime.hip import devices
 
         return _of(devices.find(int(detail) if detail else None))
     raise FlylabError(
@@ -87,9 +89,10 @@ def current() -> Device:
             except FlylabError as error:
                 error.message = f"{row.source}={row.text()!r} in the environment: {error.message}"
                 raise
-    from flylab.runtime.hip import devices
+    with IMPORTING:  # looking imports HIP's bindings
+        from flylab.runtime.hip import devices
 
-    gpu = devices.look()
+        gpu = devices.look()
     return _of(gpu) if gpu else Device(EMULATED, target(DEFAULT_ARCH))
 
 

@@ -63,10 +63,15 @@ def operands(bound: list[Bound], pointers: Sequence[int]) -> list[Any]:
 
 def execute(device: Device, backend: Backend, compiled: Compiled, values: list[Any], held: Held, stream: Any) -> Run:
     """Run what a launcher launches for the values of its runtime arguments."""
-    reports = []
-    for launch in launches(compiled, values):
-        with placed(compiled, launch):
-            reports.append(backend.launch(compiled, launch, held, stream))
+    reports, running = [], compiled.launcher.name
+    try:
+        for launch in launches(compiled, values):
+            running = launch.kernel
+            with placed(compiled, launch):
+                reports.append(backend.launch(compiled, launch, held, stream))
+    except BaseException:
+        seen(Run(device, compiled, tuple(reports)), running)
+        raise
     return seen(Run(device, compiled, tuple(reports)))
 
 

@@ -58,8 +58,14 @@ def test_names_that_are_none_and_names_that_are_hidden(flylab: Any, monkeypatch:
     monkeypatch.setenv("FLYLAB_QQQQQQQQQQ", "x")
     monkeypatch.setenv("FLYDSL_CHECK", "all")
     monkeypatch.setenv("FLYLAB_CHECK", "none")
+    monkeypatch.setenv("FLYLAB_ARCH", "gfx950")
+    monkeypatch.setenv("FLYDSL_ROCM_PATH", "/x")
+    monkeypatch.setenv("FLYLAB_VERBOSE", "1")
     done = flylab("env")
     assert done.code == 0
+    assert "FLYLAB_ARCH is set, and no variable of flylab; did you mean ARCH?\n" in done.out
+    assert "FLYDSL_ROCM_PATH is set, and no variable of flylab; did you mean ROCM_PATH?\n" in done.out
+    assert "FLYLAB_VERBOSE is set, and no variable of flylab\n" in done.out
     assert "FLYLAB_CHEK is set, and no variable of flylab; did you mean FLYLAB_CHECK?\n" in done.out
     assert "FLYDSL_DUMPDIR is set, and no variable of flylab; did you mean FLYDSL_DUMP_DIR?\n" in done.out
     assert "FLYLAB_QQQQQQQQQQ is set, and no variable of flylab\n" in done.out

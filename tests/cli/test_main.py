@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,11 +47,27 @@ def test_every_example_of_the_help_is_a_command() -> None:
     (["complie"], "invalid choice: 'complie'"), (["complie"], "did you mean 'compile'?"),
     (["env", "--jsn"], "unrecognized arguments: --jsn\nhint: did you mean '--json'?"),
     (["compile"], "required: FILE[:NAME]\nhint: see flylab compile --help"),
+    (["run"], "required: FILE[:LAUNCHER]\nhint: see flylab run --help"),
     (["doctor", "--js"], "unrecognized arguments: --js"),
 ])
 def test_a_wrong_command_line(flylab: Any, arguments: list[str], words: str) -> None:
     done = flylab(*arguments)
     assert (done.code, done.out) == (2, "") and words in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("arguments, code, kind", [
+    (["env", "--json", "--jsn"], 2, "UsageError"), (["compile", "nowhere.py", "--json"], 2, "UsageError"),
+    (["run", "broken.py:x", "--json", "-a", "n=1"], 1, "FlylabError"),
+    (["compile", "--json", "broken.py"], 1, "FlylabError"),
+])
+def test_json_is_printed_where_the_command_is_wrong_too(flylab: Any, tmp_path: Path, arguments: list[str], code: int,
+                                                        kind: str) -> None:
+    (tmp_path / "broken.py").write_text("\n1 / 0\n")
+    done = flylab(*arguments)
+    found = json.loads(done.out)
+    assert (done.code, found["exit_code"], found["errors"][0]["kind"]) == (code, code, kind)
+    assert found["errors"][0]["line"] == (2 if code == 1 else None) and done.err.startswith("error: ")
+    assert flylab("run", "nowhere.py", "--", "--json").out == ""
 
 
 def test_the_version(flylab: Any) -> None:

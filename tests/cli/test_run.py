@@ -77,6 +77,38 @@ def test_an_error_of_flylab_is_its_sentence(flylab: Any, script: Path) -> None:
     assert done.code == 1 and "Traceback" not in done.err
     assert "two_launchers.py, line 9, in scale\n    B[fx.thread_idx.x] = A[fx.thread_idx.x] * n\n" in done.err
     assert "is out of bounds" in done.err and "hint: " in done.err and "4 times" in done.err
+    assert done.err.endswith("\nemulated:gfx942: scale: stopped by an error\n")
+
+
+def test_a_launch_that_was_stopped_is_told_with_its_error(flylab: Any, kernels: Path) -> None:
+    given = (f"{kernels}:launch_scale", "-a", "A=f32[64]", "-a", "B=f32[32]", "-a", "n=2")
+    done = flylab("run", *given)
+    assert done.code == 1 and done.out == "loaded\nemulated:gfx942: scale: stopped by an error\n"
+    found = json.loads(flylab("run", *given, "--json").out)
+    assert [(row["kernel"], row["stopped"]) for row in found["launches"]] == [("scale", True)]
+    (error,) = found["errors"]
+    assert (error["kind"], error["file"], error["line"]) == ("OutOfBounds", str(kernels), 9)
+    assert "'B'" in error["message"] and error["hint"] and found["exit_code"] == 1
+
+
+def test_another_error_is_in_the_json_too(flylab: Any, script: Path) -> None:
+    found = json.loads(flylab("run", after(script, "{}['x']"), "--json").out)
+    assert found["errors"] == [{"kind": "KeyError", "message": "'x'", "hint": None, "file": str(script), "line": 14}]
+
+
+@pytest.mark.parametrize("elements, options, environment, words, names", [
+    (65_536, (), "", "checked", 5), (65_600, (), "", "not checked (65,600 threads; --check all)", 0),
+    (65_600, ("--check", "all"), "none", "checked", 5), (64, ("--check", "none"), "", "not checked", 0),
+    (64, (), "none", "not checked", 0), (64, ("--check", "races,bounds"), "", "checked for bounds and races", 2),
+])
+def test_the_line_says_whether_a_launch_was_checked(flylab: Any, kernels: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    elements: int, options: tuple[str, ...], environment: str,
+                                                    words: str, names: int) -> None:
+    monkeypatch.setenv("FLYLAB_CHECK", environment)
+    given = (f"{kernels}:launch_scale", "-a", f"A,B=f32[{elements}]", "-a", "n=2", *options)
+    done = flylab("run", *given)
+    assert done.code == 0 and done.out.endswith(f" instructions (emulated), {words}\n")
+    assert len(json.loads(flylab("run", *given, "--json").out)["launches"][0]["checked"]) == names
 
 
 def test_another_error_shows_the_users_lines_alone(flylab: Any, script: Path) -> None:
@@ -155,7 +187,8 @@ def test_the_inputs_are_those_of_the_seed() -> None:
     ([":launch_scale", "word"], "is a launcher, and takes no word"),
     (["--counts"], "did you mean '--counters'?"),
     (["--verbose"], "a script's own options go after --"),
-    (["--check", "some"], "invalid choice: 'some'"),
+    (["--check", "some"], "--check some: no check is called 'some'\nhint: give auto, all, none, or names: bounds, "),
+    (["--check", "bounds,race"], "no check is called 'race'\nhint: did you mean 'races'?"),
 ])
 def test_a_wrong_command_is_a_sentence(flylab: Any, kernels: Path, options: list[str], words: str) -> None:
     named = bool(options) and options[0].startswith(":")

@@ -77,7 +77,8 @@ class Kept:
             self.failed = cache_warnings.why(error)
             return
         if is_new:
-            threading.Thread(target=sweep, args=(self.place,), name="flylab-sweep", daemon=True).start()
+            with contextlib.suppress(RuntimeError):  # Python is at its end, and starts no thread any more
+                threading.Thread(target=sweep, args=(self.place,), name="flylab-sweep", daemon=True).start()
 
     def warn(self) -> None:
         """Tell of handlers that could not be kept, at the user's line."""

@@ -15,6 +15,7 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.dialect.types import MemRef, Ptr
 from flylab.errors import FlylabError
+from flylab.locks import IMPORTING
 from flylab.runtime.cache import entry
 from flylab.runtime.cache.fingerprint import Fingerprint, Unfit
 from flylab.runtime.cache.identity import identity
@@ -137,7 +138,8 @@ _store = functools.cache(Store)
 
 
 def _optimised(made: Compiled) -> Any:
-    from flylab.codegen import amdgpu
+    with IMPORTING:
+        from flylab.codegen import amdgpu
 
     return amdgpu.optimise(made.llvm, made.target, made.opt_level)
 

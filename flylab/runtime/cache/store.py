@@ -195,7 +195,8 @@ class Room:
         if self.written > self.store.most // 16:
             self.written = 0
             self.thread = threading.Thread(target=self.store.sweep, name="flylab-sweep", daemon=True)
-            self.thread.start()
+            with contextlib.suppress(RuntimeError):  # Python is at its end, and starts no thread any more
+                self.thread.start()
 
 
 def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:

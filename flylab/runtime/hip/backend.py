@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from flylab import settings
 from flylab.codegen.failures import WORDS
 from flylab.compiler.signature import STREAM
 from flylab.errors import DeviceError
@@ -82,7 +83,7 @@ def _print(compiled: Compiled, launch: Launch, function: Function, handle: int) 
     from rocm.bindings.util.types import Pointer
 
     buffer = PrintBuffer()
-    doing = f"making room for what '{launch.kernel}' prints ({buffer.nbytes} bytes)"
+    doing = f"making room for what '{launch.kernel}' prints ({settings.PRINTF_BYTES.names[0]}: {buffer.nbytes} bytes)"
     with allocated(buffer.nbytes, doing) as address:
         kernarg = packed(compiled, launch, address)
         library.call("hipMemsetAsync", Pointer(address), 0, buffer.nbytes, stream_pointer(handle), doing=doing)

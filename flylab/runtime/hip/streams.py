@@ -12,7 +12,12 @@ from flylab.expr.typing import Stream
 def current(ordinal: int) -> int:
     """The handle of the stream that torch runs on now on a device; 0, the default stream, where torch runs on none."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.version.hip or not torch.cuda.is_initialized():
+    if torch is None:
+        return 0
+    try:
+        if not torch.version.hip or not torch.cuda.is_initialized():
+            return 0
+    except AttributeError:  # another thread is importing it
         return 0
     return int(torch._C._cuda_getCurrentRawStream(ordinal))
 

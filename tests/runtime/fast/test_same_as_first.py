@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +16,7 @@ from flylab.errors import ArgumentError, FlylabError
 from flylab.runtime import launch as slow
 from flylab.runtime.device import current
 from flylab.runtime.finding import find
-from tests.samples import cell
+from tests.samples import cell, in_threads
 
 torch = pytest.importorskip("torch")
 
@@ -367,29 +365,16 @@ def test_why_recompiled_knows_of_planned_calls() -> None:
 
 
 def test_threads_do_not_share_what_a_call_needs() -> None:
-    launch, failed = cell(SCALED)["launch"], list[Any]()
+    launch = cell(SCALED)["launch"]
     launch(numbers(), numbers(), SIZE)
 
     def work(seed: int) -> None:
-        try:
-            for n in range(1, 60):
-                a, out = numbers() + seed, np.zeros(SIZE, "float32")
-                launch(a, out, n)
-                assert np.array_equal(out, np.where(np.arange(SIZE) < n, 3 * a, 0))
-        except BaseException as error:
-            failed.append(error)
+        for n in range(1, 60):
+            a, out = numbers() + seed, np.zeros(SIZE, "float32")
+            launch(a, out, n)
+            assert np.array_equal(out, np.where(np.arange(SIZE) < n, 3 * a, 0))
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert not failed
+    in_threads(work, 6)
 
 
 def test_an_error_of_the_users_own_code_shows_no_frame_of_flylab() -> None:

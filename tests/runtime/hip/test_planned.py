@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +16,7 @@ from flylab.runtime import launch as slow
 from flylab.runtime.hip import library, synchronize
 from flylab.runtime.hip.launching import Function
 from tests.runtime.hip.standin import MI300A, MI300X, MI350X, StandIn, standing_in
-from tests.samples import cell
+from tests.samples import cell, in_threads
 
 torch = pytest.importorskip("torch")
 
@@ -253,27 +251,15 @@ def check(launch: Any, seed: int, n: int) -> None:
 
 
 def test_threads_share_no_arguments(gpu: StandIn) -> None:
-    launch, failed = cell(SCALED)["launch"], list[Any]()
+    launch = cell(SCALED)["launch"]
     launch(numbers(), numbers(), SIZE)
 
     def work(seed: int) -> None:
-        try:
-            for n in range(1, 40):
-                check(launch, seed, n)
-        except BaseException as error:
-            failed.append(error)
+        for n in range(1, 40):
+            check(launch, seed, n)
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert not failed and not gpu.errors
+    in_threads(work, 4)
+    assert not gpu.errors
 
 
 @pytest.mark.parametrize("step", ["take", "enter"])

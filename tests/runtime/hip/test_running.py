@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -183,6 +185,21 @@ def test_no_room_on_the_device_names_the_array_and_its_bytes() -> None:
         with pytest.raises(DeviceError, match=r"copying '[ABC]' \(4096 bytes\) to hip:0: the device has no memory"):
             vector_add(a, b, c)
         assert hip.used() == 0 and not hip.calls("hipModuleLaunchKernel")
+
+
+def test_no_room_for_what_is_printed_names_the_variable_that_says_how_much() -> None:
+    with standing_in(Gpu("gfx942", "a small one", memory=1 << 20)) as hip:
+        with pytest.raises(DeviceError, match=r"what 'k' prints \(FLYLAB_PRINTF_BYTES: 268435456 bytes\): "):
+            kernel_of("fx.printf('{}', gpu.thread_id('x'))", block=4)["launch"](np.zeros(4, np.float32))
+        assert hip.used() == 0
+
+
+def test_a_torch_that_another_thread_is_importing_runs_on_no_stream(hip: StandIn,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    a, b, c = vectors()
+    vector_add(a, b, c)
+    assert (c == a + b).all()
 
 
 def test_an_illegal_access_is_found_later_with_the_launches_it_may_be_of(hip: StandIn) -> None:
