@@ -158,13 +158,14 @@ class Setting(Generic[T]):
 
 SMALL_LAUNCH = 1 << 16
 """Threads up to which a launch on the software device is checked by itself."""
-DEVICE = Setting("DEVICE", "", TEXT, "the device: hip, hip:1, emulated, emulated:gfx950",
-                 unset="as ARCH says")
-ARCH = Setting("ARCH", "", TEXT, "the chip where FLYLAB_DEVICE names no device: gfx942, gfx950", foreign=True,
-               unset="an attached GPU, else gfx942")
+DEVICES = "emulated, emulated:gfx950, gfx950, hip, hip:1"
+"""How a device is named."""
+DEVICE = Setting("DEVICE", "", TEXT, f"the device: {DEVICES}", unset="as ARCH says")
+ARCH = Setting("ARCH", "", TEXT, "the chip of the software device where nothing else names one: gfx942, gfx950",
+               foreign=True, unset="an attached GPU, else gfx942")
 OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", number(0, 3, "a level"), "LLVM's optimisation level, 0 to 3")
 DEBUG_INFO = Setting("DEBUG_ENABLE_DEBUG_INFO", "0", FLAG,
-                     "put the lines of Python into code objects, for profilers and debuggers")
+                     "leave the lines of Python in loadable code objects (.hsaco), for profilers and debuggers")
 DUMP_IR = Setting("DUMP_IR", "0", FLAG, "write the IR after each step, and the ISA, of each compilation to a folder")
 DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", FOLDER, "the folder of FLYLAB_DUMP_IR, with one for each launcher")
 ENABLE_CACHE = Setting("RUNTIME_ENABLE_CACHE", "1", FLAG,

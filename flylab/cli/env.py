@@ -10,6 +10,7 @@ from flylab.cli.output import RED, YELLOW, paint, print_json, table
 from flylab.cli.usage import FAILED
 from flylab.errors import FlylabError
 from flylab.settings import Setting
+from flylab.targets import target
 
 HELP = "print every environment variable: its value, where that comes from, and what it means"
 EPILOG = """\
@@ -57,7 +58,9 @@ def wrong(row: Setting[Any]) -> str | None:
         return None
     try:
         row.value()
-        if row in (settings.DEVICE, settings.ARCH):
+        if row == settings.ARCH:
+            target(row.text())
+        elif row == settings.DEVICE and row.text() != "emulated":  # whose chip is that of ARCH, with a row of its own
             from flylab.runtime.device import parse
 
             parse(row.text())

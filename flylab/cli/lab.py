@@ -12,7 +12,7 @@ from urllib.parse import quote
 import flylab
 from flylab import installing
 from flylab.cli.output import say
-from flylab.cli.usage import UsageError
+from flylab.cli.usage import Parser, UsageError
 from flylab.errors import ToolchainError
 
 HELP = "start JupyterLab with the tour, a notebook or a folder"
@@ -25,8 +25,9 @@ TOUR = Path("notebooks") / "00_tour.ipynb"
 NEEDED = {"jupyterlab": "JupyterLab", "ipykernel": "the kernel of notebooks (ipykernel)"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `flylab lab`."""
+    parser.rest = "JupyterLab's"
     parser.add_argument("place", nargs="?", metavar="FOLDER|NOTEBOOK", help="what to open (default: the tour)")
 
 

@@ -31,6 +31,8 @@ def parser() -> Parser:
         name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(name, help=command.HELP, description=command.HELP, epilog=command.EPILOG)
         command.add_arguments(sub)
+        if sub.rest:
+            sub.usage = f"{sub.format_usage().removeprefix('usage: ').rstrip()} [-- OPTIONS]"
         sub.set_defaults(execute=command.execute, parser=sub)
     return made
 
@@ -75,7 +77,7 @@ def _dispatch(arguments: list[str]) -> int:
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
     if hasattr(options, "args") and not any(word.startswith("-") for word in unknown):
-        options.args += unknown  # argparse takes words before the first option alone
+        options.args = [*options.args, *unknown]  # argparse takes words before the first option alone
     elif unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     options.rest = rest

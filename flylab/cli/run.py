@@ -16,13 +16,14 @@ from flylab.cli.chosen import choose
 from flylab.cli.files import execute as execute_file
 from flylab.cli.files import split
 from flylab.cli.output import plain, print_json, say, say_error
-from flylab.cli.usage import FAILED, UsageError, listed, nearest
+from flylab.cli.usage import FAILED, Parser, UsageError, listed, nearest
 from flylab.dtypes import DType
 from flylab.errors import FlylabError
 from flylab.places import of_traceback, user_part
-from flylab.settings import CHECK, SMALL_LAUNCH
+from flylab.settings import CHECK, DEVICES, SMALL_LAUNCH
 
 if TYPE_CHECKING:
+    from flylab.runtime.device import Device
     from flylab.runtime.run import Run
 
 HELP = "run a script on a chosen device, or one launcher on random inputs, and say what each launch did"
@@ -33,12 +34,13 @@ flylab run kernel.py:launch -a A,B=f32[1024] --counters      one launch on rando
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `flylab run`."""
+    parser.rest = "a script's own"
     parser.add_argument("file", metavar="FILE[:LAUNCHER]", help="a Python file, and a launcher in it")
     parser.add_argument("args", nargs="*", metavar="ARG", default=[],
                         help="arguments of the script; options of it go after --")
-    parser.add_argument("--device", help="emulated, gfx942, gfx950, hip, hip:1 (default: as FLYLAB_DEVICE says)")
+    parser.add_argument("--device", type=device, help=f"{DEVICES} (default: as FLYLAB_DEVICE says)")
     parser.add_argument("--check", type=checks, metavar="CHECKS",
                         help=f"what launches on the software device are checked for: auto (everything, where they have "
                              f"at most {SMALL_LAUNCH:,} threads), all, none, or names: bounds,races (default: as "
@@ -93,6 +95,19 @@ def _noted(launches: list[dict[str, Any]]) -> Iterator[None]:
         yield
     finally:
         observers.remove(note)
+
+
+def device(text: str) -> Device:
+    """What --device names. Raises `UsageError` for what names no device, `DeviceError` for one that is not there."""
+    from flylab.runtime.device import parse
+
+    try:
+        return parse(text)
+    except FlylabError as error:
+        if type(error) is FlylabError:
+            raise UsageError(f"--device {text}: {error.message}", hint=error.hint) from None
+        error.hint = (error.hint or "").replace('flylab.use("emulated")', "--device emulated") or None
+        raise
 
 
 def checks(text: str) -> str | tuple[str, ...]:

@@ -39,7 +39,8 @@ def test_where_a_value_comes_from(flylab: Any, monkeypatch: pytest.MonkeyPatch) 
     ("FLYDSL_DUMP_IR", "perhaps", "FLYDSL_DUMP_IR='perhaps' is neither yes nor no"),
     ("FLYLAB_COMPILE_OPT_LEVEL", "4", "FLYLAB_COMPILE_OPT_LEVEL='4' is no number from 0 to 3"),
     ("FLYLAB_DEVICE", "gfx90a", "FLYLAB_DEVICE='gfx90a': no device is called 'gfx90a'"),
-    ("ARCH", "sm_90", "ARCH='sm_90': no device is called 'sm_90'"),
+    ("ARCH", "sm_90", "ARCH='sm_90': unknown chip 'sm_90'"),
+    ("ARCH", "emulated:gfx950", "ARCH='emulated:gfx950': unknown chip 'emulated:gfx950'"),
     ("FLYLAB_PRINTF_BYTES", "1x", "FLYLAB_PRINTF_BYTES='1x' is no number of bytes from 64"),
     ("FLYLAB_EMULATOR_THREADS", "0", "FLYLAB_EMULATOR_THREADS='0' is no number from 1"),
 ])

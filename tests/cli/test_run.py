@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flylab import settings
 from flylab.cli.run import random_tensors
 from flylab.dtypes import DTYPES
 from tests.cli.conftest import start
@@ -185,7 +186,9 @@ def test_the_inputs_are_those_of_the_seed() -> None:
     ([":scale", "-a", "A,B=f32[64]", "-a", "n=1"], "names a kernel\nhint: name what launches it: launch_scale"),
     (["-a", "A=f32[64]"], "--arg goes to a launcher"),
     ([":launch_scale", "word"], "is a launcher, and takes no word"),
-    (["--counts"], "did you mean '--counters'?"),
+    (["--counts"], "did you mean '--counters'? If not: a script's own options go after --"),
+    (["word", "--bar"], "did you mean '--arg'? If not: a script's own options go after --"),
+    (["--seed", "1", "--seed", "2"], "--seed is given twice: 1 and 2"),
     (["--verbose"], "a script's own options go after --"),
     (["--check", "some"], "--check some: no check is called 'some'\nhint: give auto, all, none, or names: bounds, "),
     (["--check", "bounds,race"], "no check is called 'race'\nhint: did you mean 'races'?"),
@@ -198,7 +201,15 @@ def test_a_wrong_command_is_a_sentence(flylab: Any, kernels: Path, options: list
 
 def test_a_device_that_is_none(flylab: Any, script: Path) -> None:
     done = flylab("run", script, "--device", "gfx90a")
-    assert done.code == 1 and "no device is called 'gfx90a'" in done.err and done.out == ""
+    assert done.code == 2 and "no device is called 'gfx90a'" in done.err and done.out == ""
+    assert f"hint: use {settings.DEVICES}; chips are gfx942 (MI300X), gfx950 (MI350X)" in done.err
+    assert f"{settings.DEVICES} (default" in " ".join(flylab("run", "--help").out.split())
+    assert "hint: mi325x is gfx942" in flylab("run", script, "--device", "mi325x").err
+
+
+def test_a_gpu_that_is_not_there_hints_the_option(flylab: Any, script: Path) -> None:
+    done = flylab("run", script, "--device", "hip:77")
+    assert done.code == 1 and done.out == "" and "flylab.use" not in done.err
 
 
 def test_a_script_may_go_elsewhere_and_leave_work_for_the_end(script: Path) -> None:

@@ -230,7 +230,7 @@ def test_the_alignment_that_is_assumed_is_checked() -> None:
             flyc.from_dlpack(a, assumed_align=wrong)
 
 
-def test_one_argument_serves_constants_and_chips() -> None:
+def test_r15_one_argument_serves_constants_and_chips() -> None:
     """The published wheel's adaptor keeps types of its first compilation, and the next one ends the process."""
     scale = cell("""
         @flyc.kernel

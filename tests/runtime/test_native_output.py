@@ -1,4 +1,4 @@
-"""What native libraries print shows in the cell that made them print: ipykernel's part, and ours."""
+"""R16: what native libraries print shows in the cell that made them print: ipykernel's part, and ours."""
 
 from __future__ import annotations
 

@@ -100,16 +100,16 @@ def _told(buffer: Buffer, address: int, size: int) -> str:
 
 
 def element_at(view: View, at: int) -> str:
-    """The element that byte `at` of an array would belong to, and the modes it is too far along; "" without strides.
+    """The element that byte `at` of an array would belong to, and where it is too far along; "" without strides.
 
     >>> element_at(View((4, 5), (20, 4), 4), 88), element_at(View((3,), (8,), 4), 4)
-    (', at element (4, 2), and mode 0 has 4', ', 4 bytes after the start of element 0')
+    (', at element (4, 2), and dimension 0 has 4', ', 4 bytes after the start of element 0')
     """
     if not any(view.strides):
         return ""
     index, rest = view.index(at)
     shown = index[0] if len(index) == 1 else index
-    beyond = [f"mode {n} has {extent}" for n, extent in enumerate(view.shape) if not 0 <= index[n] < extent]
+    beyond = [f"dimension {n} has {extent}" for n, extent in enumerate(view.shape) if not 0 <= index[n] < extent]
     if not beyond:
         return f", {rest} bytes after the start of element {shown}"
     return f", at element {shown}, and {' and '.join(beyond)}"
