@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -50,6 +51,29 @@ def number(low: int, high: int, what: str) -> Kind[int]:
         return int(text)
 
     return Kind("number", read, f"is no number from {low} to {high}", f"use {what} from {low} to {high}")
+
+
+_UNITS = "KMGT"
+_SIZE = re.compile(rf"([0-9]+)(?:([{_UNITS}])(?:i?B)?)?", re.IGNORECASE)
+
+
+def size(low: int, high: int) -> Kind[int]:
+    """The kind of numbers of bytes from `low` to `high`: digits, and K, M, G or T for a power of 1024.
+
+    >>> size(0, 1 << 40).read("512M"), size(0, 1 << 40).read("1gib")
+    (536870912, 1073741824)
+    """
+    def read(text: str) -> int:
+        found = _SIZE.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        number, unit = found.groups()
+        nbytes = int(number) << (10 * (1 + _UNITS.index(unit.upper())) if unit else 0)
+        if not low <= nbytes <= high:
+            raise ValueError(text)
+        return nbytes
+
+    return Kind("bytes", read, f"is no number of bytes from {low} to {high}", "use a number of bytes: 4096, 512M or 2G")
 
 
 def choice(*words: str) -> Kind[str]:
@@ -147,7 +171,7 @@ DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", FOLDER, "the folder of FLYLAB_DUM
 ENABLE_CACHE = Setting("RUNTIME_ENABLE_CACHE", "1", FLAG,
                        "keep compilations on disk (those of this process are kept in memory all the same)")
 CACHE_DIR = Setting("RUNTIME_CACHE_DIR", "~/.flylab/cache", FOLDER, "the folder where compilations are kept on disk")
-CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), number(0, 1 << 62, "a number of bytes"),
+CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), size(0, 1 << 62),
                       "bytes that the compilations on disk may take in all")
 CHECK = Setting("CHECK", "auto", choice("auto", "all", "none"),
                 "what launches on the software device are checked for: auto (everything, where they have at most "
@@ -156,7 +180,7 @@ EMULATOR_CACHE_DIR = Setting("EMULATOR_CACHE_DIR", "~/.flylab/cache/emulator", F
                              "where the software device keeps its compiled handlers")
 EMULATOR_THREADS = Setting("EMULATOR_THREADS", "", number(1, 1 << 16, "a number of threads"),
                            "how many threads run workgroups on the software device", unset="the cores")
-PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), number(64, (1 << 48) - 1, "a number of bytes"),
+PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), size(64, (1 << 48) - 1),
                        "bytes for the lines that one launch of a kernel prints")
 ROCM_PATH = Setting("ROCM_PATH", "", FOLDER, "where ROCm is: its HIP library and its lld", foreign=True,
                     unset="/opt/rocm")

@@ -18,7 +18,7 @@ from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
-from flylab.errors import Check
+from flylab.errors import Check, of_user
 from flylab.expr.lines import Line
 from flylab.locks import IMPORTING, cached_property
 from flylab.passes.host import HostProgram
@@ -187,7 +187,11 @@ class Compiled:
             from flylab.runtime.fast.calling import of_compiled
 
             self._call = of_compiled(self)
-        return self._call(*args, **named)
+        try:
+            return self._call(*args, **named)
+        except Exception as error:
+            of_user(error)
+            raise
 
     def __copy__(self) -> Compiled:
         return self

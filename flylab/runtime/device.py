@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EMULATED, HIP = "emulated", "hip"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Device:
     """A device: `emulated` (the software device, as one of the chips) or `hip` (an attached GPU, by its number)."""
 
@@ -32,6 +32,9 @@ class Device:
 
     def __str__(self) -> str:
         return f"hip:{self.ordinal} ({self.target})" if self.kind == HIP else f"{self.kind}:{self.target}"
+
+    def __repr__(self) -> str:
+        return f"<device {self}>"
 
 
 _choices: Choices[Device] = Choices("flylab_device")
@@ -130,7 +133,7 @@ class use:
         self._chosen.leave()
 
     def __repr__(self) -> str:
-        return f"<device {self.device}>"
+        return repr(self.device)
 
 
 def _chosen(spec: tuple[Any, ...]) -> Device | None:

@@ -9,7 +9,7 @@ from typing import Any
 from flylab.compiler.jit import Launcher
 from flylab.compiler.meaning import meaning
 from flylab.compiler.signature import STREAM
-from flylab.errors import FlylabError, TraceError
+from flylab.errors import ArgumentError, FlylabError
 from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.runtime.arguments import Bound, bind, seen_as
 from flylab.runtime.backend import Backend, Held, backend_of
@@ -27,13 +27,13 @@ def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any
 def fitting(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Device, list[Bound]]:
     """Where a compilation runs now, and the arguments of a call of it.
 
-    Raises `TraceError` where one is of another kind than it was compiled for (another shape, format or constant).
+    Raises `ArgumentError` where one is of another kind than it was compiled for (another shape, format or constant).
     """
     bound = bound_to(compiled.launcher, args, named)
     bound = [seen_as(mine, given) for mine, given in zip(compiled.arguments, bound, strict=True)]
     for mine, given in zip(compiled.arguments, bound, strict=True):
         if mine.kind != given.host.kind or mine.kind != STREAM and meaning(mine.spec) != meaning(given.host.spec):
-            raise TraceError(
+            raise ArgumentError(
                 f"'{mine.name}' was compiled for {mine.spec}, and gets {given.host.spec}",
                 hint="call the launcher itself, which compiles what its arguments need",
             )

@@ -41,7 +41,7 @@ def test_where_a_value_comes_from(flylab: Any, monkeypatch: pytest.MonkeyPatch) 
     ("FLYLAB_DEVICE", "gfx90a", "FLYLAB_DEVICE='gfx90a': no device is called 'gfx90a'"),
     ("ARCH", "sm_90", "ARCH='sm_90': unknown chip 'sm_90'"),
     ("ARCH", "emulated:gfx950", "ARCH='emulated:gfx950': unknown chip 'emulated:gfx950'"),
-    ("FLYLAB_PRINTF_BYTES", "1k", "FLYLAB_PRINTF_BYTES='1k' is no number from 64"),
+    ("FLYLAB_PRINTF_BYTES", "1x", "FLYLAB_PRINTF_BYTES='1x' is no number of bytes from 64"),
     ("FLYLAB_EMULATOR_THREADS", "0", "FLYLAB_EMULATOR_THREADS='0' is no number from 1"),
 ])
 def test_a_wrong_value_is_an_error(flylab: Any, monkeypatch: pytest.MonkeyPatch, name: str, text: str,

@@ -99,7 +99,7 @@ def test_a_launch_follows_arch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_use_holds_until_the_next() -> None:
     try:
-        assert repr(flylab.use("gfx950")) == "<device emulated:gfx950>"
+        assert repr(flylab.use("gfx950")) == repr(flylab.device()) == "<device emulated:gfx950>"
         assert str(flyc.compile(reference_kernels.layout_copy, A, A, 1024).target) == "gfx950"
     finally:
         flylab.use(None)

@@ -22,6 +22,7 @@ OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor'
 NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1",
               "an array argument is None, or its pointer was not passed on")
 EMPTY_HINT = "launch only where there is data"
+ADDRESS_HINT = "pass the address of memory: 0 is that of none"
 HOLE_HINT = "step by the strides of the view, or pass a contiguous copy of it"
 CUT_HINT = 'mask the access; check="auto" counts it as clamped and lets it be'
 
@@ -31,8 +32,11 @@ def outside(kernel: IsaKernel, address: int, size: int, instruction: Instruction
     """What an access that lies in no buffer did wrong, and a hint."""
     access = _access(address, size, instruction)
     if address < FIRST_ADDRESS:
-        if empty := [b.name for b in given if not b.nbytes and b.start < FIRST_ADDRESS]:
-            return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
+        empty = [b for b in given if not b.nbytes and b.start < FIRST_ADDRESS]
+        if empty and empty[0].view is not None and not empty[0].view.shape:
+            return f"{access}: '{empty[0].name}' is a null pointer", ADDRESS_HINT
+        if empty:
+            return f"{access} is out of bounds: '{empty[0].name}' is empty", EMPTY_HINT
         return f"{access}: a null pointer", _null_hint(kernel)
     given = [*given, *(replace(b, window=0) for b in given if b.window)]
     for buffer in (*given, *own) if _writes(instruction) else ():

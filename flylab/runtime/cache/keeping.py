@@ -87,7 +87,8 @@ class Place:
         code = made.code
         made.code = self._code(lambda: code)
         if not self.store.write(self.name, data):
-            return f"not kept on disk: {self.store.folder} cannot be written"
+            return "not kept on disk: " + (f"{self.store.folder} cannot be written" if self.store.fits(data) else
+                                            f"it is larger than {settings.CACHE_BYTES.names[0]}={self.store.most}")
         self.store.note(f"{self.name} {self.input.launcher.name} {self.input.target}")
         return KEPT
 
