@@ -140,8 +140,9 @@ def places(function: types.FunctionType) -> Iterator[Place]:
     """Where a function, and those nested in it, read from."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield Cell(name, cell)
+    made: Any = function  # whether mypy knows of its __builtins__ depends on what it has in its cache
     for name in sorted(_globals_in(function.__code__)):
-        yield Global(name, function.__globals__, function.__builtins__)  # type: ignore[attr-defined]
+        yield Global(name, made.__globals__, made.__builtins__)
     yield Defaults(function)
 
 
