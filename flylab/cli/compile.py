@@ -28,7 +28,8 @@ A file can say itself what its launchers are called with, so that `flylab compil
 Its texts are read as those of -a: "n": "4" is the number 4, and "how": "fast" a text where the launcher says
 fx.Constexpr[str], else a name of the file.
 
-FILE is run for what it defines, without what stands under if __name__ == "__main__"; what it prints goes to the errors.
+FILE is run for what it defines, without what stands under if __name__ == "__main__". What it prints goes to the
+standard error.
 
 flylab compile kernel.py -a A,B=f32[1024]               a table, for both chips
 flylab compile kernel.py --json                         for a script; ends with 1 where something does not compile
@@ -89,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="what to write beside the table, or instead of it. An object has the lines of Python; a "
                              f"hsaco has them where {DEBUG_INFO.names[0]}=1")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="the folder to write to; - is the standard output")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table, of errors too")
 
 
 def arch(text: str) -> str:

@@ -223,7 +223,7 @@ def _handlers() -> Seen:
     folder = settings.EMULATOR_CACHE_DIR.value()
     with suppress(OSError):
         if any(folder.iterdir()):
-            return _kept(settings.EMULATOR_CACHE_DIR, "in use")
+            return _kept(settings.EMULATOR_CACHE_DIR, "some are kept")
     return _kept(settings.EMULATOR_CACHE_DIR, "none yet")
 
 

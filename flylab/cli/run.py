@@ -49,7 +49,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-a", "--arg", action="append", default=[], metavar="NAME=VALUE",
                         help="an argument of the launcher, as below")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print JSON; what the script prints goes to the errors")
+    parser.add_argument("--json", action="store_true",
+                        help="print JSON, of errors too; what the script prints goes to the standard error")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -171,6 +172,7 @@ def _guarded(function: Any, errors: list[dict[str, Any]]) -> int:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
         say(str(end.code))
+        errors.append(plain(end))
         return FAILED
     except FlylabError as error:
         say_error(error.at(of_traceback(error.__traceback__)))

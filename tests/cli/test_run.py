@@ -95,6 +95,8 @@ def test_a_launch_that_was_stopped_is_told_with_its_error(flylab: Any, kernels: 
 def test_another_error_is_in_the_json_too(flylab: Any, script: Path) -> None:
     found = json.loads(flylab("run", after(script, "{}['x']"), "--json").out)
     assert found["errors"] == [{"kind": "KeyError", "message": "'x'", "hint": None, "file": str(script), "line": 14}]
+    (ended,) = json.loads(flylab("run", after(script, "sys.exit('enough')"), "--json").out)["errors"]
+    assert (ended["kind"], ended["message"]) == ("SystemExit", "enough")
 
 
 @pytest.mark.parametrize("elements, options, environment, words, names", [
@@ -246,3 +248,32 @@ def test_ctrl_c(script: Path) -> None:
 def test_the_modules_name_is_the_scripts_as_long_as_it_runs(flylab: Any, script: Path) -> None:
     flylab("run", script)
     assert sys.modules["__main__"].__file__ == str(script)
+
+
+def test_kernels_before_the_one_that_was_stopped_are_told(flylab: Any, kernels: Path) -> None:
+    """By the first call, which takes another way than those after it, and by what `flyc.compile` gives."""
+    kernels.write_text(kernels.read_text() + """
+@flyc.kernel
+def shifted(A: fx.Tensor, at: fx.Int32):
+    A[fx.thread_idx.x + at] = 1.0
+
+@flyc.jit
+def launch_two(A: fx.Tensor, at: fx.Int32):
+    fill(A, fx.Float32, "ones").launch(grid=1, block=64)
+    shifted(A, at).launch(grid=1, block=64)
+
+if __name__ == "__main__":
+    import numpy as np
+    from flylab.errors import OutOfBounds
+    a = np.zeros(64, np.float32)
+    for call in (launch_two, launch_two, flyc.compile(launch_two, a, 0)):
+        for at in (1, 0, 1):
+            try:
+                call(a, at)
+            except OutOfBounds:
+                assert at == 1
+""")
+    found = json.loads(flylab("run", kernels, "--json").out)
+    told = [(row["kernel"], row["stopped"]) for row in found["launches"]]
+    stopped, done = [("fill", False), ("shifted", True)], [("fill", False), ("shifted", False)]
+    assert told == (stopped + done + stopped) * 3 and found["errors"] == []
