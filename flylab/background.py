@@ -35,7 +35,10 @@ def interruptible(function: Callable[..., T], *arguments: Any) -> T:
         finally:
             ended.release()
 
-    threading.Thread(target=work, name="flylab-native").start()
+    try:
+        threading.Thread(target=work, name="flylab-native").start()
+    except RuntimeError:  # Python is at its end, and starts no thread any more
+        work()
     ended.acquire()
     if errors:
         raise errors.pop()

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flylab.places import SourceLine, of_traceback
+from flylab.places import SourceLine, of_traceback, user_part
 
 
 class FlylabError(Exception):
@@ -127,3 +127,9 @@ class Check:
     def failed(self, place: str = "", where: SourceLine | None = None) -> CheckFailed:
         """The error; `place` tells which thread met it, `where` the line of a check that has none."""
         return CheckFailed(self.message + place, where=self.where or where, hint=self.hint)
+
+
+def of_user(error: Exception) -> None:
+    """Leaves an error that reaches the user the user's frames alone, where flylab foresaw it or the user's code raised
+    it."""
+    error.__traceback__ = user_part(error.__traceback__, isinstance(error, FlylabError))

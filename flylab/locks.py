@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 import functools
+import logging  # noqa: F401  before a hook for forks is registered here: see there
 import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+_locks: list[Any] = []
+_held: dict[int, list[Any]] = {}
+"""By each thread that forks, the locks that it holds meanwhile."""
+
 
 def fork_safe_lock() -> Any:
     """A re-entrant lock that a fork waits for, so that the child finds it free and what it guards whole.
 
+    It is for one of a module: it is kept for good.
+
     >>> with fork_safe_lock():
     ...     pass
     """
-    lock = threading.RLock()
-    if hasattr(os, "register_at_fork"):  # Windows has no fork
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-    return lock
+    _locks.append(threading.RLock())
+    return _locks[-1]
+
+
+def _before_fork() -> None:
+    held = _held[threading.get_ident()] = []
+    while len(held) < len(_locks):  # what another thread imports meanwhile may make further ones
+        lock = next(lock for lock in reversed(_locks) if lock not in held)
+        lock.acquire()
+        held.append(lock)
+
+
+def _after_fork() -> None:
+    for lock in _held.pop(threading.get_ident()):
+        lock.release()
+
+
+IMPORTING = fork_safe_lock()
+"""Held while a call imports what the first one needs: the child of a fork would find the module locked for ever."""
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    # The hooks before a fork run in the reverse order of their registration, so that logging's lock, which a function
+    # that is traced may take, is taken after those of flylab.
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):

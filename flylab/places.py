@@ -87,10 +87,10 @@ def ipython() -> Any:
 
 
 def is_own(filename: str) -> bool:
-    """True for a file of flylab itself; the kernels that ship with it count as a user's."""
+    """True for a file of flylab itself, or a text that it wrote; the kernels that ship with it count as a user's."""
     own = _own_file.get(filename)
     if own is None:
-        own = filename.startswith(_HERE) and not filename.startswith(_KERNELS)
+        own = filename.startswith((_HERE, "<flylab ")) and not filename.startswith(_KERNELS)
         _own_file[filename] = own
     return own
 
@@ -162,17 +162,18 @@ def _users_entry(traceback: TracebackType | None) -> TracebackType | None:
     return found
 
 
-def user_part(traceback: TracebackType | None) -> TracebackType | None:
-    """A traceback without the frames of flylab between the user's; all of it where flylab itself went wrong."""
+def user_part(traceback: TracebackType | None, foreseen: bool = False) -> TracebackType | None:
+    """A traceback without the frames of flylab; all of it where flylab itself went wrong, and did not foresee it."""
     entries: list[TracebackType] = []
     entry = traceback
     while entry is not None:
         entries.append(entry)
         entry = entry.tb_next
-    if not entries or is_own(entries[-1].tb_frame.f_code.co_filename):
+    own = [is_own(entry.tb_frame.f_code.co_filename) for entry in entries]
+    if not foreseen and own[-1:] == [True]:
         return traceback
     kept: TracebackType | None = None
-    for entry in reversed(entries):
-        if not is_own(entry.tb_frame.f_code.co_filename):
+    for entry, is_flylabs in zip(reversed(entries), reversed(own), strict=True):
+        if not is_flylabs:
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -49,6 +51,29 @@ def number(low: int, high: int, what: str) -> Kind[int]:
         return int(text)
 
     return Kind("number", read, f"is no number from {low} to {high}", f"use {what} from {low} to {high}")
+
+
+_UNITS = "KMGT"
+_SIZE = re.compile(rf"([0-9]+)(?:([{_UNITS}])(?:i?B)?)?", re.IGNORECASE)
+
+
+def size(low: int, high: int) -> Kind[int]:
+    """The kind of numbers of bytes from `low` to `high`: digits, and K, M, G or T for a power of 1024.
+
+    >>> size(0, 1 << 40).read("512M"), size(0, 1 << 40).read("1gib")
+    (536870912, 1073741824)
+    """
+    def read(text: str) -> int:
+        found = _SIZE.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        number, unit = found.groups()
+        nbytes = int(number) << (10 * (1 + _UNITS.index(unit.upper())) if unit else 0)
+        if not low <= nbytes <= high:
+            raise ValueError(text)
+        return nbytes
+
+    return Kind("bytes", read, f"is no number of bytes from {low} to {high}", "use a number of bytes: 4096, 512M or 2G")
 
 
 def choice(*words: str) -> Kind[str]:
@@ -131,27 +156,31 @@ class Setting(Generic[T]):
         return bool(self.value())
 
 
-DEVICE = Setting("DEVICE", "", TEXT, "the device: hip, hip:1, emulated, emulated:gfx950",
-                 unset="as ARCH says")
-ARCH = Setting("ARCH", "", TEXT, "the chip where FLYLAB_DEVICE names no device: gfx942, gfx950", foreign=True,
-               unset="an attached GPU, else gfx942")
+SMALL_LAUNCH = 1 << 16
+"""Threads up to which a launch on the software device is checked by itself."""
+DEVICES = "emulated, emulated:gfx950, gfx950, hip, hip:1"
+"""How a device is named."""
+DEVICE = Setting("DEVICE", "", TEXT, f"the device: {DEVICES}", unset="as ARCH says")
+ARCH = Setting("ARCH", "", TEXT, "the chip of the software device where nothing else names one: gfx942, gfx950",
+               foreign=True, unset="an attached GPU, else gfx942")
 OPT_LEVEL = Setting("COMPILE_OPT_LEVEL", "2", number(0, 3, "a level"), "LLVM's optimisation level, 0 to 3")
 DEBUG_INFO = Setting("DEBUG_ENABLE_DEBUG_INFO", "0", FLAG,
-                     "put the lines of Python into code objects, for profilers and debuggers")
+                     "leave the lines of Python in loadable code objects (.hsaco), for profilers and debuggers")
 DUMP_IR = Setting("DUMP_IR", "0", FLAG, "write the IR after each step, and the ISA, of each compilation to a folder")
 DUMP_DIR = Setting("DUMP_DIR", "flylab_dumps", FOLDER, "the folder of FLYLAB_DUMP_IR, with one for each launcher")
 ENABLE_CACHE = Setting("RUNTIME_ENABLE_CACHE", "1", FLAG,
                        "keep compilations on disk (those of this process are kept in memory all the same)")
 CACHE_DIR = Setting("RUNTIME_CACHE_DIR", "~/.flylab/cache", FOLDER, "the folder where compilations are kept on disk")
-CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), number(0, 1 << 62, "a number of bytes"),
+CACHE_BYTES = Setting("RUNTIME_CACHE_BYTES", str(512 << 20), size(0, 1 << 62),
                       "bytes that the compilations on disk may take in all")
 CHECK = Setting("CHECK", "auto", choice("auto", "all", "none"),
-                "what launches on the software device are checked for: auto (small ones), all, none")
+                "what launches on the software device are checked for: auto (everything, where they have at most "
+                f"{SMALL_LAUNCH:,} threads), all, none")
 EMULATOR_CACHE_DIR = Setting("EMULATOR_CACHE_DIR", "~/.flylab/cache/emulator", FOLDER,
                              "where the software device keeps its compiled handlers")
 EMULATOR_THREADS = Setting("EMULATOR_THREADS", "", number(1, 1 << 16, "a number of threads"),
                            "how many threads run workgroups on the software device", unset="the cores")
-PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), number(64, (1 << 48) - 1, "a number of bytes"),
+PRINTF_BYTES = Setting("PRINTF_BYTES", str(256 << 20), size(64, (1 << 48) - 1),
                        "bytes for the lines that one launch of a kernel prints")
 ROCM_PATH = Setting("ROCM_PATH", "", FOLDER, "where ROCm is: its HIP library and its lld", foreign=True,
                     unset="/opt/rocm")
@@ -175,3 +204,17 @@ def known() -> list[str]:
 def unknown() -> list[str]:
     """The variables of the environment that begin as flylab's do, and are none of them."""
     return sorted(name for name in os.environ if name.startswith((PREFIX, ALIAS)) and name not in known())
+
+
+def meant(name: str) -> str | None:
+    """The variable that an unknown one may stand for; None where none is like it. Prefixes make nothing alike.
+
+    >>> meant("FLYLAB_CHEK"), meant("FLYDSL_ARCH"), meant("FLYLAB_VERBOSE")
+    ('FLYLAB_CHECK', 'ARCH', None)
+    """
+    prefix = next(each for each in (PREFIX, ALIAS) if name.startswith(each))
+    rest = name.removeprefix(prefix).upper()
+    if any(row.foreign and row.name == rest for row in ALL):
+        return rest
+    found = get_close_matches(rest, [row.name for row in ALL if not row.foreign], 1, 0.75)
+    return prefix + found[0] if found else None

@@ -1,6 +1,15 @@
-"""Text that a notebook cell shows as it is: with its lines, and without quotation marks."""
+"""Text that a notebook cell shows as it is, with its lines and without quotation marks; and values as errors show them.
+"""
 
 from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+LONGEST = 60
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = LONGEST
+_ARRAYS = "__array_interface__", "__dlpack__", "__cuda_array_interface__"
 
 
 class Text(str):
@@ -13,3 +22,28 @@ class Text(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def short(value: Any) -> str:
+    """A value in a part of a line: of an array what it is, and none of its elements.
+
+    >>> import numpy
+    >>> short("x"), short(numpy.zeros((4, 2), "float32")), short(range(3))
+    ("'x'", 'a numpy.ndarray of shape (4, 2), float32', 'range(0, 3)')
+    """
+    shape = getattr(value, "shape", None)
+    if not isinstance(value, type) and shape and any(hasattr(value, name) for name in _ARRAYS):
+        kind = type(value)
+        dtype = str(getattr(value, "dtype", "")).removeprefix("torch.")
+        return f"a {kind.__module__.split('.')[0]}.{kind.__name__} of shape {tuple(shape)}, {dtype}"
+    return _short.repr(value)
+
+
+def given(value: Any) -> str:
+    """A value that does not fit, and its type.
+
+    >>> given(2), given([0] * 100)
+    ('2 (an int)', '[0, 0, 0, 0, 0, 0, ...] (a list)')
+    """
+    text, kind = short(value), type(value).__name__
+    return text if text.startswith("a ") else f"{text} (a{'n' * (kind[0] in 'aeiouAEIOU')} {kind})"

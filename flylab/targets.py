@@ -68,8 +68,24 @@ def target(arch: str | Target) -> Target:
     try:
         return TARGETS[arch]
     except (KeyError, TypeError):
-        known = ", ".join(f"{t.arch} ({t.products[0]})" for t in TARGETS.values())
-        raise FlylabError(f"unknown chip {arch!r}", hint=f"flylab knows {known}") from None
+        raise FlylabError(f"unknown chip {arch!r}", hint=meant(str(arch)) or f"flylab knows {known_chips()}") from None
+
+
+def known_chips() -> str:
+    """Every chip with a product that has it, for a sentence."""
+    return ", ".join(f"{t.arch} ({t.products[0]})" for t in TARGETS.values())
+
+
+def meant(name: str) -> str | None:
+    """The chip that a name stands for that is a product's, its beginning, or in capitals; None where it is none's.
+
+    >>> meant("mi300"), meant("GFX950"), meant("gfx90a")
+    ('mi300 is gfx942', 'GFX950 is gfx950', None)
+    """
+    asked = name.lower()
+    found = [t.arch for t in TARGETS.values()
+             if asked == t.arch or len(asked) > 4 and any(p.lower().startswith(asked) for p in t.products)]
+    return f"{name} is {found[0]}" if len(found) == 1 else None
 
 
 def lds_needed(variables: Iterable[tuple[int, int]]) -> int:

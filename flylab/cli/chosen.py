@@ -1,10 +1,12 @@
 """Which launchers of a file a command is about, and with what arguments: `--arg`, else the file's own examples.
 
 A file may say what its launchers are called with, by a function `flylab_arguments()` that gives for each launcher (its
-name, or the launcher itself) the arguments by name: values, or texts as `--arg` has them.
+name, or the launcher itself) the arguments by name, or by several names: values, or texts, which are read as those of
+`--arg` are. So "4" is the number 4, and "fast" a text where the launcher's annotation is `fx.Constexpr[str]`, else what
+the file calls so.
 
     def flylab_arguments():
-        return {"vector_add": {"A": "f32[1024]", "B": "f32[1024]", "C": "f32[1024]"}}
+        return {"vector_add": {"A,B,C": "f32[1024]", "how": "fast"}}
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from flylab.cli.arguments import Make, arguments_for, tensor
+from flylab.cli.arguments import Make, Text, arguments_for, tensor
 from flylab.cli.files import launchers, launchers_of, load, split, there_is
-from flylab.cli.usage import UsageError, listed
+from flylab.cli.usage import UsageError, nearest
 from flylab.places import of_traceback
 from flylab.targets import Target
 
@@ -67,13 +69,15 @@ def choose(target: str, given: Mapping[str, str]) -> list[Chosen]:
                              f"{path.name} has no launcher",
                              hint=f"name one: {path}:{next(iter(wanted))}" if wanted else
                              "decorate a function with @flyc.jit")
-    return [Chosen(key, launcher, {**examples.get(launcher, {}), **given}, vars(module), kernel)
+    texts = {key: Text(key, text) for key, text in given.items()}
+    return [Chosen(key, launcher, {**examples.get(launcher, {}), **texts}, vars(module), kernel)
             for key, launcher in wanted.items()]
 
 
 def _examples(module: ModuleType, path: Path) -> dict[Launcher, Mapping[str, Any]]:
     """What the file calls its launchers with."""
     from flylab.compiler.jit import Launcher
+    from flylab.compiler.kernel import Kernel
 
     function = vars(module).get(EXAMPLES)
     if function is None:
@@ -83,12 +87,28 @@ def _examples(module: ModuleType, path: Path) -> dict[Launcher, Mapping[str, Any
     except Exception as error:
         raise UsageError(f"{EXAMPLES}() of {path.name} raises {type(error).__name__}: {error}",
                          where=of_traceback(error.__traceback__)) from error
-    result = {}
+    result: dict[Launcher, Mapping[str, Any]] = {}
     for key, arguments in found.items() if isinstance(found, Mapping) else [(found, None)]:
         launcher = vars(module).get(key) if isinstance(key, str) else key
+        known = list(launchers(module))
+        if isinstance(arguments, Mapping) and not isinstance(launcher, Launcher):
+            instead, hint = "and there is no launcher of this name", nearest(str(key), known)
+            if isinstance(launcher, Kernel):
+                users = launchers_of(module, path, launcher.function.__name__)
+                instead, hint = "a kernel, and not what launches it", f"name its launcher: {next(iter(users))!r}"
+            elif launcher is not None:
+                instead = "which is no launcher"
+            raise UsageError(f"{EXAMPLES}() of {path.name} names {key!r}, {instead}",
+                             hint=hint or f"the file's launchers: {there_is(known)}")
         if not isinstance(launcher, Launcher) or not isinstance(arguments, Mapping):
             raise UsageError(f"{EXAMPLES}() of {path.name} gives {key!r}: {arguments!r}",
                              hint=f"it gives a launcher's arguments by name: "
-                                  f"{{{listed(list(launchers(module))[:1] or ['launch'])!r}: {{'A': 'f32[1024]'}}}}")
-        result[launcher] = arguments
+                                  f"{{{(known or ['launch'])[0]!r}: {{'A': 'f32[1024]'}}}}")
+        result[launcher] = _by_name(arguments)
     return result
+
+
+def _by_name(arguments: Mapping[Any, Any]) -> dict[str, Any]:
+    """The arguments of an example, each by its own name; texts are those of the example."""
+    return {name.strip(): Text(name.strip(), value, f"{EXAMPLES}()") if isinstance(value, str) else value
+            for names, value in arguments.items() for name in str(names).split(",")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,16 +13,23 @@ from typing import Any
 
 from flylab.cli.arguments import SYNTAX, assignments
 from flylab.cli.chosen import EXAMPLES, Chosen, choose
-from flylab.cli.output import print_json, say_error, table
-from flylab.cli.usage import FAILED, UsageError
+from flylab.cli.output import plain, print_json, say_error, table
+from flylab.cli.usage import FAILED, UsageError, listed
 from flylab.errors import FlylabError
+from flylab.places import SourceLine
+from flylab.settings import DEBUG_INFO
 from flylab.targets import TARGETS, Target, target
 
 HELP = "compile the kernels of a Python file, and say what they take: registers, LDS, spills, occupancy"
 EPILOG = SYNTAX + f"""
 A file can say itself what its launchers are called with, so that `flylab compile FILE` is enough:
   def {EXAMPLES}():
-      return {{"launch": {{"A": "f32[1024]", "n": 1024}}}}
+      return {{"launch": {{"A,B": "f32[1024]", "n": 1024, "how": "fast"}}}}
+Its texts are read as those of -a: "n": "4" is the number 4, and "how": "fast" a text where the launcher says
+fx.Constexpr[str], else a name of the file.
+
+FILE is run for what it defines, without what stands under if __name__ == "__main__". What it prints goes to the
+standard error.
 
 flylab compile kernel.py -a A,B=f32[1024]               a table, for both chips
 flylab compile kernel.py --json                         for a script; ends with 1 where something does not compile
@@ -75,12 +83,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE[:NAME]", help="a Python file, and a launcher or kernel in it")
     parser.add_argument("-a", "--arg", action="append", default=[], metavar="NAME=VALUE",
                         help="an argument of the launcher, as below")
-    parser.add_argument("--arch", action="append", choices=[*TARGETS, "all"],
-                        help="the chip; may be given twice (default: both, and the current device's for a text on the "
-                             "standard output)")
-    parser.add_argument("--emit", choices=[*FORMS, "all"], help="what to write beside the table, or instead of it")
+    parser.add_argument("--arch", action="append", type=arch, metavar="CHIP",
+                        help=f"the chip, {', '.join(TARGETS)} or all; may be given twice (default: both, and the "
+                             "current device's for a text on the standard output)")
+    parser.add_argument("--emit", choices=[*FORMS, "all"],
+                        help="what to write beside the table, or instead of it. An object has the lines of Python; a "
+                             f"hsaco has them where {DEBUG_INFO.names[0]}=1")
     parser.add_argument("-o", "--output", metavar="FOLDER", help="the folder to write to; - is the standard output")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table, of errors too")
+
+
+def arch(text: str) -> str:
+    """A chip of --arch, or "all". Raises `UsageError` for what is none."""
+    try:
+        return text if text == "all" else target(text).arch
+    except FlylabError as error:
+        raise UsageError(f"--arch {text}: {error.message}", hint=error.hint) from None
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -109,6 +127,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError(f"flylab compile takes nothing after --: {' '.join(options.rest)}", hint="leave it out")
     if options.output and not options.emit:
         raise UsageError("-o says where to write, and nothing is to be written", hint="say what: --emit all")
+    if options.output not in (None, "-") and os.path.exists(options.output) and not os.path.isdir(options.output):
+        raise UsageError(f"-o {options.output}: this is a file", hint="name a folder: -o out")
     form = FORMS.get(options.emit)
     if options.emit and options.output in (None, "-"):
         if options.json:
@@ -149,9 +169,20 @@ def compiled(found: Sequence[Chosen], chips: Sequence[Target]) -> Iterator[Resul
             except FlylabError as error:
                 result.errors.append(error.at(of_traceback(error.__traceback__)))
             except Exception as error:
-                raised = FlylabError(f"launcher '{chosen.name}' raises {type(error).__name__}: {error}")
-                result.errors.append(raised.at(of_traceback(error.__traceback__)))
+                where = of_traceback(error.__traceback__)
+                raised = FlylabError(f"{_raiser(chosen, where)} raises {type(error).__name__}: {error}", where=where)
+                result.errors.append(raised)
             yield result
+
+
+def _raiser(chosen: Chosen, where: SourceLine | None) -> str:
+    """What raised, for a sentence: a kernel, a function that the launcher calls, or the launcher."""
+    from flylab.compiler.kernel import Kernel
+
+    name = where.function if where else None
+    if name is None or name == chosen.launcher.function.__name__:
+        return f"launcher '{chosen.name}'"
+    return f"kernel '{name}'" if isinstance(chosen.names.get(name), Kernel) else f"'{name}'"
 
 
 def write_out(result: Result, emit: str, alone: bool) -> None:
@@ -196,15 +227,23 @@ def report(results: Sequence[Result], with_table: bool) -> None:
     for result in results:
         for path in result.files.values():
             print(f"wrote {path}")
+    sys.stdout.flush()
+    for error in _merged(results):
+        say_error(error)
+
+
+def _merged(results: Sequence[Result]) -> Iterator[FlylabError]:
+    """The errors, each with its launcher and the chips that it is the same for."""
+    chips: dict[tuple[str, str], list[str]] = {}
+    errors: dict[tuple[str, str], FlylabError] = {}
+    for result in results:
         for error in result.errors:
-            sys.stdout.flush()
-            say_error(_of(result, error))
-
-
-def _of(result: Result, error: FlylabError) -> FlylabError:
-    """The error with the launcher and the chip that it is about."""
-    error.message = f"{result.chosen.name} for {result.chip}: {error.message}"
-    return error
+            key = result.chosen.name, str(error)
+            errors.setdefault(key, error)
+            chips.setdefault(key, []).append(result.chip.arch)
+    for key, error in errors.items():
+        error.message = f"{key[0]} for {listed(chips[key])}: {error.message}"
+        yield error
 
 
 def described(result: Result) -> Iterator[dict[str, Any]]:
@@ -221,6 +260,4 @@ def described(result: Result) -> Iterator[dict[str, Any]]:
 
 def failure(result: Result, error: FlylabError) -> dict[str, Any]:
     """An error of a result as plain data."""
-    where = error.where
-    return {"launcher": result.chosen.name, "chip": result.chip.arch, "message": error.message, "hint": error.hint,
-            "file": where.file if where else None, "line": where.line if where else None}
+    return {"launcher": result.chosen.name, "chip": result.chip.arch, **plain(error)}

@@ -14,7 +14,7 @@ EPILOG = """\
 flylab doctor                                ends with 0 where flylab can compile, and run on the software device
 flylab doctor --json                         for a script
 """
-COLOURS = {examined.OK: GREEN, examined.ABSENT: YELLOW, examined.BROKEN: RED}
+COLOURS = {examined.OK: GREEN, examined.NOTE: YELLOW, examined.ABSENT: YELLOW, examined.BROKEN: RED}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +31,13 @@ def execute(options: argparse.Namespace) -> int:
         return 0 if works else FAILED
     rows = [(paint(f"{finding.state:7}", COLOURS[finding.state]), finding.name, finding.text) for finding in found]
     print(table(rows))
-    mending = [finding for finding in found if finding.mend]
-    if mending:
+    remedies: dict[str, list[str]] = {}
+    for finding in found:
+        if finding.mend:
+            remedies.setdefault(finding.mend, []).append(finding.name)
+    if remedies:
         print("\nwhat would bring the rest:")
-        print(table([("", finding.name, finding.mend) for finding in mending]))
+        print(table([("", ", ".join(names), mend) for mend, names in remedies.items()]))
     print("\n" + ("flylab can compile, and run on the software device" if works else
                   "flylab cannot compile, or not run on the software device"))
     return 0 if works else FAILED

@@ -7,9 +7,10 @@ from typing import Any
 
 from flylab import settings
 from flylab.cli.output import RED, YELLOW, paint, print_json, table
-from flylab.cli.usage import FAILED, closest
+from flylab.cli.usage import FAILED
 from flylab.errors import FlylabError
 from flylab.settings import Setting
+from flylab.targets import target
 
 HELP = "print every environment variable: its value, where that comes from, and what it means"
 EPILOG = """\
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Print the variables; 1 where one has a value that it cannot have."""
     rows = [described(row) for row in settings.ALL]
-    unknown = [{"name": name, "nearest": closest(name, settings.known())} for name in settings.unknown()]
+    unknown = [{"name": name, "nearest": settings.meant(name)} for name in settings.unknown()]
     if options.json:
         print_json({"variables": rows, "unknown": unknown})
     else:
@@ -57,7 +58,9 @@ def wrong(row: Setting[Any]) -> str | None:
         return None
     try:
         row.value()
-        if row in (settings.DEVICE, settings.ARCH):
+        if row == settings.ARCH:
+            target(row.text())
+        elif row == settings.DEVICE and row.text() != "emulated":  # whose chip is that of ARCH, with a row of its own
             from flylab.runtime.device import parse
 
             parse(row.text())

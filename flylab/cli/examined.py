@@ -6,9 +6,11 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -16,13 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import flylab
-from flylab import settings
+from flylab import installing, settings
 from flylab.errors import FlylabError
+from flylab.runtime.cache.store import Store
 from flylab.settings import Setting
 from flylab.targets import TARGETS
 
-OK, ABSENT, BROKEN = "ok", "missing", "broken"
-"""States: it is there; it is not, and other things work without it; flylab does not work without it."""
+OK, NOTE, ABSENT, BROKEN = "ok", "note", "missing", "broken"
+"""States: it is there; so it is, and something may be meant otherwise; it is not there, and other things work without
+it; flylab does not work without it."""
 REPORT = "report it, with what flylab doctor --json prints"
 
 
@@ -47,7 +51,8 @@ def examination(name: str, examine: Callable[[], Seen]) -> Finding:
     except FlylabError as error:
         return Finding(name, BROKEN, error.message, error.hint)
     except Exception as error:  # a package that is there and does not load
-        return Finding(name, BROKEN, f"{type(error).__name__}: {error}", "pip install --force-reinstall flylab")
+        mend = installing.needed("numpy", *installing.COMPILER, anew=True)
+        return Finding(name, BROKEN, f"{type(error).__name__}: {error}", mend)
 
 
 def _python() -> Seen:
@@ -56,9 +61,8 @@ def _python() -> Seen:
 
 
 def _flylab() -> Seen:
-    root = Path(flylab.__file__).resolve().parents[1]
-    how = "a checkout" if (root / "pyproject.toml").is_file() else "installed"
-    return OK, f"{flylab.__version__}, {how}, {root}", None
+    how = "a checkout" if installing.is_checkout() else "installed"
+    return OK, f"{flylab.__version__}, {how}, {installing.ROOT}", None
 
 
 def _environment() -> Seen:
@@ -68,14 +72,20 @@ def _environment() -> Seen:
     if wrong:
         return BROKEN, "; ".join(text.partition("\n")[0] for text in wrong), "flylab env shows each variable"
     given = [row.source for row in settings.ALL if row.source and not row.foreign]
-    unknown = [f"{name} is no variable of flylab" for name in settings.unknown()]
-    return OK, ", ".join([*map(str, given), *unknown]) or "no variable of flylab is set", None
+    unknown = []
+    for name in settings.unknown():
+        meant = settings.meant(name)
+        unknown.append(f"{name} is no variable of flylab" + f" (did you mean {meant}?)" * bool(meant))
+    return NOTE if unknown else OK, ", ".join([*map(str, given), *unknown]) or "no variable of flylab is set", None
 
 
 def _device() -> Seen:
     from flylab.runtime.device import current
 
-    return OK, f"launches run on {current()}", None
+    try:
+        return OK, f"launches run on {current()}", None
+    except FlylabError as error:  # the row of the variables has the remedy
+        return BROKEN, error.message, None
 
 
 def _chips() -> Seen:
@@ -114,30 +124,39 @@ def _hip() -> Seen:
     return OK, f"{path}, HIP {library.version()}", None
 
 
+def _brought_torch(*words: str) -> str:
+    return f"{installing.pip(*words, *installing.TORCH)} (the CPU build; with an AMD GPU, ROCm's build)"
+
+
 def _torch() -> Seen:
     if find_spec("torch") is None:
-        return ABSENT, "no torch: tensors can be numpy arrays", "pip install 'flylab[lab]' (README says which build)"
+        return ABSENT, "no torch: tensors can be numpy arrays", _brought_torch()
     try:
         import torch
     except Exception as error:  # its own libraries may be missing
-        return ABSENT, f"torch does not load: {error}", "install it anew: pip install --force-reinstall torch"
+        return ABSENT, f"torch does not load: {error}", _brought_torch("--force-reinstall")
     kind = f"ROCm {torch.version.hip}" if torch.version.hip else f"CUDA {torch.version.cuda}"
     return OK, f"{torch.__version__}, " + (kind if torch.version.hip or torch.version.cuda else "for the CPU"), None
 
 
-def _package(package: str, text: str, mend: str, state: str = ABSENT) -> Callable[[], Seen]:
+def _package(package: str, text: str, mend: Callable[[], str], state: str = ABSENT) -> Callable[[], Seen]:
     """How a Python package is looked at."""
     def look() -> Seen:
         try:
             return OK, version(package), None
         except PackageNotFoundError:
-            return state, f"no {package}: {text}", mend
+            return state, f"no {package}: {text}", mend()
 
     return look
 
 
 def _mlir() -> Seen:
-    from mlir import ir
+    from flylab.dialect.context import missing
+
+    try:
+        from mlir import ir
+    except ImportError as error:
+        raise missing(error) from error
 
     with ir.Context():
         ir.Module.parse("module {}", ir.Context())
@@ -145,8 +164,11 @@ def _mlir() -> Seen:
 
 
 def _llvm() -> Seen:
-    import llvmlite
-    import llvmlite.binding as llvm
+    try:
+        import llvmlite
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        return BROKEN, f"llvmlite cannot be imported ({error})", installing.needed(*installing.COMPILER)
 
     llvm.initialize_all_targets()
     llvm.Target.from_triple("amdgcn-amd-amdhsa")
@@ -165,32 +187,44 @@ def _linker() -> Seen:
     return OK, f"{' '.join(command)}: {said.splitlines()[0]}", None
 
 
-def _sizes(folder: str, leave_out: str) -> Iterator[int]:
-    """The bytes of each file below a folder, without those of another one; unreadable folders count as empty."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.path != leave_out:
-                    yield from _sizes(entry.path, leave_out)
-            else:
-                with suppress(OSError):  # another process has just removed it
-                    yield entry.stat(follow_symlinks=False).st_size
+def _kept(row: Setting[Path], text: str) -> Seen:
+    """What is said of a folder of kept files: whether it can be made, and a file be written there."""
+    folder = row.value()
+    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+        return OK, f"{folder}: {text}, writable, {free / 2**30:.0f} GiB free", None
+    except OSError as error:
+        why = error.strerror or str(error)
+        mend = f"set {row.names[0]} to a folder that can be written"
+        return ABSENT, f"{folder}: nothing can be kept there ({why})", mend
+    finally:
+        for parent in made:
+            with suppress(OSError):  # it was never made, or something was put there meanwhile
+                parent.rmdir()
 
 
-def _cache(row: Setting[Path], inner: Setting[Path] | None = None) -> Callable[[], Seen]:
-    """How a folder of kept files is looked at; that of `inner`, which may lie in it, is another one."""
-    def look() -> Seen:
-        folder = row.value()
-        sizes = list(_sizes(str(folder), str(inner.value()) if inner else ""))
-        text = f"{folder}: {len(sizes)} file{'s' * (len(sizes) != 1)}, {sum(sizes) / 2**20:.1f} MiB"
-        nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-            mend = f"set {row.names[0]} to a folder that can be written"
-            return ABSENT, f"{text}, and nothing can be kept there", mend
-        free = shutil.disk_usage(nearest).free
-        return OK, f"{text}, writable, {free / 2**30:.0f} GiB free", None
+def _compilations() -> Seen:
+    """The compilations on disk, and how much there may be."""
+    if not settings.ENABLE_CACHE.flag():
+        return OK, f"off: {settings.ENABLE_CACHE.source}={settings.ENABLE_CACHE.text()}", None
+    most = settings.CACHE_BYTES.value()
+    files = Store(settings.CACHE_DIR.value(), most).files()
+    count = sum("." not in os.path.basename(path) for _, _, path in files)
+    size = sum(nbytes for _, nbytes, _ in files)
+    text = f"{count} compilation{'s' * (count != 1)}, {size / 2**20:.1f} of {most / 2**20:.0f} MiB"
+    return _kept(settings.CACHE_DIR, text)
 
-    return look
+
+def _handlers() -> Seen:
+    """The handlers of the software device on disk. There are too many to look at each."""
+    folder = settings.EMULATOR_CACHE_DIR.value()
+    with suppress(OSError):
+        if any(folder.iterdir()):
+            return _kept(settings.EMULATOR_CACHE_DIR, "some are kept")
+    return _kept(settings.EMULATOR_CACHE_DIR, "none yet")
 
 
 def _added(device: str, chip: str) -> tuple[bool, Any]:
@@ -215,6 +249,11 @@ def _added(device: str, chip: str) -> tuple[bool, Any]:
 def _trial(chip: str) -> Callable[[], Seen]:
     """How the compiler and the software device are tried."""
     def look() -> Seen:
+        for needed in ("numpy", "mlir.ir", "llvmlite.binding"):
+            try:
+                import_module(needed)
+            except ImportError as error:  # its own row has the remedy
+                return BROKEN, f"not tried: {error}", None
         right, run = _added(f"emulated:{chip}", chip)
         if not right:
             return BROKEN, "a vector add gives wrong numbers", REPORT
@@ -223,26 +262,25 @@ def _trial(chip: str) -> Callable[[], Seen]:
     return look
 
 
-_NOTEBOOK = "pip install 'flylab[notebook]'"
-_COMPILER = "pip install flylab (on Linux, or on macOS with an arm64)"
+_NOTEBOOK = partial(installing.extra, "notebook")
 EXAMINED: dict[str, Callable[[], Seen]] = {
     "Python": _python,
     "flylab": _flylab,
     "environment": _environment,
     "GPU": _chips,
     "HIP library": _hip,
-    "HIP bindings": _package("rocm-bindings-hip", "only for launches on a GPU", "pip install 'flylab[hip]'"),
+    "HIP bindings": _package("rocm-bindings-hip", "only for launches on a GPU", partial(installing.extra, "hip")),
     "device": _device,
     "torch": _torch,
-    "numpy": _package("numpy", "nothing is launched without it", "pip install numpy", BROKEN),
+    "numpy": _package("numpy", "nothing is launched without it", partial(installing.needed, "numpy"), BROKEN),
     "MLIR": _mlir,
     "LLVM": _llvm,
     "lld": _linker,
     "JupyterLab": _package("jupyterlab", "only for flylab lab", _NOTEBOOK),
     "ipykernel": _package("ipykernel", "only for notebooks", _NOTEBOOK),
-    "anywidget": _package("anywidget", "only for live views", "pip install anywidget"),
-    "compilations": _cache(settings.CACHE_DIR, settings.EMULATOR_CACHE_DIR),
-    "handlers": _cache(settings.EMULATOR_CACHE_DIR),
+    "anywidget": _package("anywidget", "only for live views", partial(installing.needed, "anywidget")),
+    "compilations": _compilations,
+    "handlers": _handlers,
     **{f"{chip} (software)": _trial(chip) for chip in TARGETS},
 }
 """What is looked at, in order, by the name that is shown."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import flylab
+from flylab import installing
 from flylab.cli.output import say
-from flylab.cli.usage import UsageError
+from flylab.cli.usage import Parser, UsageError
 from flylab.errors import ToolchainError
 
 HELP = "start JupyterLab with the tour, a notebook or a folder"
@@ -24,8 +25,9 @@ TOUR = Path("notebooks") / "00_tour.ipynb"
 NEEDED = {"jupyterlab": "JupyterLab", "ipykernel": "the kernel of notebooks (ipykernel)"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `flylab lab`."""
+    parser.rest = "JupyterLab's"
     parser.add_argument("place", nargs="?", metavar="FOLDER|NOTEBOOK", help="what to open (default: the tour)")
 
 
@@ -33,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
     """Become JupyterLab. Raises `ToolchainError` where it is missing, `UsageError` for a place that is not there."""
     for module, name in NEEDED.items():
         if find_spec(module) is None:
-            raise ToolchainError(f"{name} is not installed in {sys.prefix}", hint="pip install 'flylab[notebook]'")
+            raise ToolchainError(f"{name} is not installed in {sys.prefix}", hint=installing.extra("notebook"))
     command = [sys.executable, "-m", "jupyterlab", *opened(options.place, ROOT), *options.rest]
     sys.stdout.flush()
     os.execv(sys.executable, command)

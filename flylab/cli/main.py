@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -30,15 +31,18 @@ def parser() -> Parser:
         name = command.__name__.rpartition(".")[2]
         sub = commands.add_parser(name, help=command.HELP, description=command.HELP, epilog=command.EPILOG)
         command.add_arguments(sub)
+        if sub.rest:
+            sub.usage = f"{sub.format_usage().removeprefix('usage: ').rstrip()} [-- OPTIONS]"
         sub.set_defaults(execute=command.execute, parser=sub)
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code. What goes wrong is said on the standard error, and nothing is raised."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         has_output = output.prepare()
-        code = _dispatch(list(sys.argv[1:] if arguments is None else arguments))
+        code = _dispatch(given)
         sys.stdout.flush()
         if not has_output and code == 0:
             raise UsageError("the standard output is closed", hint="send it to /dev/null where nobody reads it")
@@ -51,7 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except FlylabError as error:
         output.say_error(error)
-        return MISUSED if isinstance(error, UsageError) else FAILED
+        code = MISUSED if isinstance(error, UsageError) else FAILED
+        if "--json" in itertools.takewhile(lambda word: word != "--", given):
+            output.print_json({"errors": [output.plain(error)], "exit_code": code})
+        return code
     except OSError as error:  # of the standard output: commands turn those of files into sentences
         output.say_error(FlylabError(f"the output cannot be written: {error}"))
         output.discard()
@@ -70,7 +77,7 @@ def _dispatch(arguments: list[str]) -> int:
     except SystemExit as end:  # --help and --version
         return int(end.code or 0)
     if hasattr(options, "args") and not any(word.startswith("-") for word in unknown):
-        options.args += unknown  # argparse takes words before the first option alone
+        options.args = [*options.args, *unknown]  # argparse takes words before the first option alone
     elif unknown:
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     options.rest = rest

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 from flylab import settings
 from flylab.errors import FlylabError
+from flylab.places import of_traceback
 
 RED, GREEN, YELLOW = 31, 32, 33
 
@@ -55,6 +56,16 @@ def say_error(error: FlylabError) -> None:
     say(f"{paint('error:', RED, sys.stderr)} {error}")
 
 
+def plain(error: BaseException) -> dict[str, Any]:
+    """An error as plain data: its kind, the message, the hint, and the place in the user's source."""
+    where, message, hint = None, str(error), None
+    if isinstance(error, FlylabError):
+        where, message, hint = error.where, error.message, error.hint
+    where = where or of_traceback(error.__traceback__)
+    return {"kind": type(error).__name__, "message": message, "hint": hint,
+            "file": where.file if where else None, "line": where.line if where else None}
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     print(json.dumps(value, indent=2, ensure_ascii=not _is_unicode()))
@@ -67,7 +78,8 @@ def _is_unicode() -> bool:
 def table(rows: Sequence[Sequence[Any]], heading: Sequence[str] = (), right: Sequence[int] = ()) -> str:
     """Rows as columns, the first line the heading; columns of the numbers in `right` are set to the right.
 
-    The last column is wrapped where the terminal ends.
+    Where a terminal ends, the last column is wrapped, or stands below where it has no room at all; a table of numbers
+    that is wider has its rows as columns.
 
     >>> print(table([("a", 7), ("bb", 128)], ("name", "size"), right=[1]))
     name  size
@@ -75,6 +87,8 @@ def table(rows: Sequence[Sequence[Any]], heading: Sequence[str] = (), right: Seq
     bb     128
     """
     cells = [[str(cell) for cell in row] for row in ([heading] if heading else []) + list(rows)]
+    if right and heading and _width(cells) > _columns() >= _width(turned := [*zip(*cells, strict=True)]):
+        return table(turned)
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:
@@ -84,8 +98,20 @@ def table(rows: Sequence[Sequence[Any]], heading: Sequence[str] = (), right: Seq
     return "\n".join(lines)
 
 
+def _columns() -> int:
+    """The width of the terminal; of what is none, more than any table has."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+
+
+def _width(cells: Sequence[Sequence[str]]) -> int:
+    return sum(2 + max(map(len, column)) for column in zip(*cells, strict=True)) - 2
+
+
 def _wrapped(before: str, last: str) -> str:
-    room = shutil.get_terminal_size().columns - len(before) if sys.stdout.isatty() else 0
-    if room < 20 or len(last) <= room:
+    columns = _columns()
+    if len(before) + len(last) <= columns:
         return (before + last).rstrip()
-    return textwrap.fill(last, room + len(before), initial_indent=before, subsequent_indent=" " * len(before))
+    if columns - len(before) < 20:
+        below = textwrap.fill(last, columns, initial_indent="    ", subsequent_indent="    ")
+        return f"{before.rstrip()}\n{below}"
+    return textwrap.fill(last, columns, initial_indent=before, subsequent_indent=" " * len(before))

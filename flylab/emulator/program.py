@@ -29,7 +29,7 @@ from flylab.emulator.probes.findings import find_text
 from flylab.emulator.probes.probe import Probes, attach
 from flylab.emulator.watch import AUTO, CHECKS, UNWATCHED, Watch, instrument, watched
 from flylab.errors import ArgumentError, Check, DeviceError
-from flylab.locks import cached_property
+from flylab.locks import IMPORTING, cached_property
 
 if TYPE_CHECKING:
     from flylab.emulator.debugger.debugger import Debugger
@@ -71,7 +71,9 @@ class Loaded:
 def device_modules() -> tuple[ModuleType, ...]:
     """The modules of the operation table: each has ROWS, DECODERS (for what is no row), or both."""
     folder = Path(__file__).parent / "instructions"
-    return tuple(import_module(f"flylab.emulator.instructions.{file.stem}") for file in sorted(folder.glob("[!_]*.py")))
+    with IMPORTING:
+        names = [file.stem for file in sorted(folder.glob("[!_]*.py"))]
+        return tuple(import_module(f"flylab.emulator.instructions.{name}") for name in names)
 
 
 @cache
@@ -180,7 +182,7 @@ class Program:
         ...     .end_amdhsa_kernel''')
         >>> numbers = numpy.arange(4, dtype="int32")
         >>> print(program.launch(grid=1, block=4, args=[numbers]), numbers)
-        twice: 1 workgroup, 1 wave, 8 instructions, 0 clamped accesses (emulated) [0 2 4 6]
+        twice: 1 workgroup, 1 wave, 8 instructions (emulated) [0 2 4 6]
 
         Arguments are laid out by the kernel's metadata. Numbers take their type from the value, not from the kernel:
         1.0 for a float, 1 for an integer, numpy's scalars (ml_dtypes' too) and bytes as they are; a struct is bytes.

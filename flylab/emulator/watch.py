@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flylab import settings
 from flylab.errors import DeviceError
+from flylab.locks import IMPORTING
 
 if TYPE_CHECKING:
     from flylab.emulator.probes.probe import Instrument
@@ -26,8 +27,6 @@ CHECKS: dict[str, str] = {
 device checks without probes."""
 COUNTERS, LOG = "counters.instrument", "counters.recorder"
 AUTO, ALL, NONE = "auto", "all", "none"
-SMALL_LAUNCH = 1 << 16
-"""Threads up to which a launch is checked by itself."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,8 @@ UNWATCHED = Watch()
 @cache
 def instrument(module: str, strict: bool = False) -> Instrument:
     """The instrument of a module, or its `STRICT` one where it has one."""
-    made = import_module(f"flylab.emulator.{module}")
+    with IMPORTING:
+        made = import_module(f"flylab.emulator.{module}")
     found: Instrument = getattr(made, "STRICT", made.INSTRUMENT) if strict else made.INSTRUMENT
     return found
 
@@ -64,13 +64,13 @@ def instrument(module: str, strict: bool = False) -> Instrument:
 def watched(check: Any, counters: bool, log: int | bool, threads: int) -> Watch:
     """What a launch of so many threads is watched for, from what its caller asks.
 
-    `check` is "auto" (all checks for a launch of at most `SMALL_LAUNCH` threads), "all" (for any, and strictly), None
-    or "none", or the name of a check or several. Raises `DeviceError` for anything else.
+    `check` is "auto" (all checks for a launch of at most `settings.SMALL_LAUNCH` threads), "all" (for any, and
+    strictly), None or "none", or the name of a check or several. Raises `DeviceError` for anything else.
     """
     if check == AUTO:
         check = _asked()
     possible(check, counters, log)
-    if check is None or check == NONE or (check == AUTO and threads > SMALL_LAUNCH):
+    if check is None or check == NONE or (check == AUTO and threads > settings.SMALL_LAUNCH):
         names: tuple[str, ...] = ()
     elif check in (AUTO, ALL):
         names = tuple(CHECKS)

@@ -20,6 +20,7 @@ from flylab.expr.location import name_of, warn_deprecated
 from flylab.expr.operators import install
 from flylab.expr.promotion import integer_range, literal, plain, promote
 from flylab.expr.state import Owned
+from flylab.shown import short
 
 CLASSES: dict[str, type[Numeric]] = {}
 """The class of each number format by its name; filled by `flylab.expr.formats`."""
@@ -252,7 +253,7 @@ def numeric_class(kind: Any) -> type[Numeric]:
     name = {"bool": "boolean", "int": "int32", "float": "float32"}.get(name, name).rstrip("_")
     found = [each for each in CLASSES if each.lower() == name.replace("_", "").lower()]
     hint = f"use fx.{found[0]}" if found else "use fx.Float32, fx.Int32, fx.BFloat16 ..."
-    raise TraceError(f"{kind!r} is not a number format", hint=hint)
+    raise TraceError(f"{short(kind)} is not a number format", hint=hint)
 
 
 def class_of_mlir(text: str) -> type[Numeric]:

@@ -15,7 +15,8 @@ from flylab.expr.pointers import PointerType
 from flylab.layout import Layout
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import numbers
-from flylab.runtime.tensors import Array, Memory, array_of, check_aligned, compact, memory_of
+from flylab.runtime.tensors import Array, Memory, array_of, check_aligned, compact, is_array, memory_of
+from flylab.shown import given
 
 LARGEST_ALIGNMENT = 1 << 30
 
@@ -181,7 +182,9 @@ class PointerArgument:
         align = self.spec.known_align
         check_aligned(name, self.address, align, f"{align} bytes of alignment")
         size = max(self.spec.dtype.bits // 8, 1)
-        nbytes = 0 if not self.address else -1 if self.nbytes is None else self.nbytes
+        if not self.address:  # which has no elements, as no tensor without dimensions
+            return Memory(name, 0, 0, 0, self.writable, self.spec.dtype, (), (), -1)
+        nbytes = -1 if self.nbytes is None else self.nbytes
         return Memory(name, self.address, self.address, nbytes, self.writable, self.spec.dtype,
                       (max(nbytes, 0) // size,), (1,), -1)
 
@@ -227,6 +230,9 @@ def from_c_void_p(element_type: Any, pointer: Any, *, address_space: Any = Addre
     >>> from_c_void_p(fx.Float32, 0x1000, nbytes=64)
     PointerArgument(f32, global, 0x1000)
     """
+    if is_array(element_type):
+        raise ArgumentError(f"from_c_void_p of {given(element_type)}: the format comes first",
+                            hint="flyc.from_c_void_p(fx.Float32, t.data_ptr(), nbytes=...), or the tensor itself")
     spec = PointerType.get(element_type, address_space, _alignment("from_c_void_p", assumed_align))
     if spec.space != "global":
         raise ArgumentError(f"from_c_void_p into {spec.space} memory",
@@ -253,7 +259,7 @@ def _address(pointer: Any) -> int:
     if value is None:
         return 0
     if type(value) is not int or not 0 <= value < 1 << 64:
-        raise ArgumentError(f"from_c_void_p of {pointer!r} (a {type(pointer).__name__})",
+        raise ArgumentError(f"from_c_void_p of {given(pointer)}",
                             hint="give an address: an int, a ctypes.c_void_p, or t.data_ptr() of a torch tensor")
     return value
 

@@ -22,6 +22,7 @@ from flylab.runtime.adaptors import PointerArgument, TensorArgument, numbers_of
 from flylab.runtime.registry import registered
 from flylab.runtime.tensors import Memory as Memory
 from flylab.runtime.tensors import array_of, check_aligned, is_array, memory_of
+from flylab.shown import given
 
 
 @dataclass(frozen=True)
@@ -86,27 +87,27 @@ def _infer(value: Any) -> str:
 def _tensor(name: str, value: Any) -> Bound:
     if isinstance(value, PointerArgument):
         raise ArgumentError(f"'{name}' is an fx.Tensor, and gets {value}, which does not say how much lies there",
-                            hint="give flyc.from_c_void_p(..., shape=...), or declare it fx.Pointer")
-    given = value if isinstance(value, TensorArgument) else TensorArgument(value)
-    array = array_of(name, given.tensor)
-    memory, spec = memory_of(name, array), given.spec(name, array)
+                            hint=f"annotate it {name}: fx.Pointer, or say it: flyc.from_c_void_p(..., shape=...)")
+    said = value if isinstance(value, TensorArgument) else TensorArgument(value)
+    array = array_of(name, said.tensor)
+    memory, spec = memory_of(name, array), said.spec(name, array)
     leaves = numbers_of(name, spec, array) if spec.is_runtime else ()
     return Bound(HostArgument(name, TENSOR, spec), array.address, memory, array.keep, leaves)
 
 
-def seen_as(compiled: HostArgument, given: Bound) -> Bound:
+def seen_as(compiled: HostArgument, bound: Bound) -> Bound:
     """An argument as a compilation takes it: a tensor whose layout is known also where the compilation knows less.
 
     Raises `ArgumentError` for a tensor of the same format and rank whose numbers are none that it takes.
     """
-    spec, memory = compiled.spec, given.memory
-    if compiled.kind != TENSOR or not spec.is_runtime or memory is None or given.host.spec == spec:
-        return given
-    if memory.dtype != spec.dtype or len(memory.shape) != len(spec.layout) or given.host.spec.is_runtime:
-        return given
+    spec, memory = compiled.spec, bound.memory
+    if compiled.kind != TENSOR or not spec.is_runtime or memory is None or bound.host.spec == spec:
+        return bound
+    if memory.dtype != spec.dtype or len(memory.shape) != len(spec.layout) or bound.host.spec.is_runtime:
+        return bound
     leaves = numbers_of(compiled.name, spec, memory)
     check_aligned(compiled.name, memory.address, spec.align or 1, f"assumed_align of {spec.align} bytes")
-    return replace(given, host=compiled, leaves=leaves)
+    return replace(bound, host=compiled, leaves=leaves)
 
 
 def _pointer(parameter: Parameter, value: Any) -> Bound:
@@ -114,7 +115,7 @@ def _pointer(parameter: Parameter, value: Any) -> Bound:
     if not isinstance(value, PointerArgument):
         if not (isinstance(value, TensorArgument) or is_array(value)):
             raise ArgumentError(
-                f"'{parameter}' gets {value!r} (a {type(value).__name__}), which does not say what lies there",
+                f"'{parameter}' gets {given(value)}, which does not say what lies there",
                 hint="pass flyc.from_c_void_p(fx.Float32, address, nbytes=...), or a tensor for its first element",
             )
         bound = _tensor(name, value)

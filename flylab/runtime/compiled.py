@@ -19,9 +19,9 @@ from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
 from flylab.dialect.context import entered
 from flylab.dtypes import DType
-from flylab.errors import Check
+from flylab.errors import Check, of_user
 from flylab.expr.lines import Line
-from flylab.locks import cached_property
+from flylab.locks import IMPORTING, cached_property
 from flylab.passes.host import HostProgram
 from flylab.passes.recording import Stage, lines_of
 from flylab.places import SourceLine
@@ -78,7 +78,8 @@ class Compiled:
     @cached_property
     def program(self) -> Any:
         """The ISA as the software device runs it."""
-        from flylab.emulator import Program
+        with IMPORTING:
+            from flylab.emulator import Program
 
         return Program(self.isa, self.checks)
 
@@ -189,7 +190,22 @@ class Compiled:
             from flylab.runtime.fast.calling import of_compiled
 
             self._call = of_compiled(self)
-        return self._call(*args, **named)
+        try:
+            return self._call(*args, **named)
+        except Exception as error:
+            of_user(error)
+            raise
+
+    def __copy__(self) -> Compiled:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiled:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from flylab.runtime.cache.pickling import reduced
+
+        return reduced(self)
 
     def __repr__(self) -> str:
         kernels = ", ".join(self.functions)
@@ -201,10 +217,11 @@ def build(launcher: TracedFunction, arguments: list[HostArgument], target: Targe
 
     Raises `TraceError` or `CompileError`, placed at the user's line.
     """
-    from flylab.codegen import amdgpu
-    from flylab.codegen import llvm as llvm_ir
-    from flylab.compiler.trace import trace
-    from flylab.passes import pipeline
+    with IMPORTING:
+        from flylab.codegen import amdgpu
+        from flylab.codegen import llvm as llvm_ir
+        from flylab.compiler.trace import trace
+        from flylab.passes import pipeline
 
     with entered():
         traced = trace(launcher, arguments, target)

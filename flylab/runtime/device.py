@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from flylab import settings
 from flylab.errors import FlylabError
+from flylab.locks import IMPORTING
 from flylab.runtime.choices import Choices
-from flylab.targets import DEFAULT_ARCH, TARGETS, Target, check_lds, target
+from flylab.targets import DEFAULT_ARCH, TARGETS, Target, check_lds, known_chips, meant, target
 
 if TYPE_CHECKING:
     from flylab.runtime.hip.devices import Attached
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 EMULATED, HIP = "emulated", "hip"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Device:
     """A device: `emulated` (the software device, as one of the chips) or `hip` (an attached GPU, by its number)."""
 
@@ -31,6 +32,9 @@ class Device:
 
     def __str__(self) -> str:
         return f"hip:{self.ordinal} ({self.target})" if self.kind == HIP else f"{self.kind}:{self.target}"
+
+    def __repr__(self) -> str:
+        return f"<device {self}>"
 
 
 _choices: Choices[Device] = Choices("flylab_device")
@@ -44,25 +48,40 @@ def chosen() -> Device | None:
 def parse(spec: str) -> Device:
     """A device from its text: `gfx950`, `emulated`, `emulated:gfx950`, `hip`, `hip:1`.
 
-    >>> print(parse("gfx950"), parse("emulated"))
+    >>> print(parse("gfx950"), parse("emulated:gfx942"))
     emulated:gfx950 emulated:gfx942
 
-    `hip` is the first attached GPU that flylab compiles for. Raises `FlylabError` for a text that names no device,
+    `emulated` is the chip of the variable `ARCH`, else a gfx942; `hip` is the first attached GPU that flylab compiles
+    for. Raises `FlylabError` for a text that names no device,
     `DeviceError` for a GPU that is not there, `ToolchainError` where HIP's bindings are missing.
     """
     kind, _, detail = spec.partition(":")
     if kind in TARGETS and not detail:
         return Device(EMULATED, target(kind))
+    if spec == EMULATED:
+        return Device(EMULATED, _chip_of_arch() or target(DEFAULT_ARCH))
     if kind == EMULATED:
-        return Device(EMULATED, target(detail or DEFAULT_ARCH))
+        return Device(EMULATED, target(detail))
     if kind == HIP and (detail.isdecimal() or spec == HIP):
-        from flylab.runtime.hip import devices
+        with IMPORTING:
+            from flylab.runtime.hip import devices
 
         return _of(devices.find(int(detail) if detail else None))
     raise FlylabError(
         f"no device is called {spec!r}",
-        hint="use hip, hip:1, emulated, emulated:gfx950, or a chip: " + ", ".join(TARGETS),
+        hint=meant(spec) or f"use {settings.DEVICES}; chips are {known_chips()}",
     )
+
+
+def _chip_of_arch() -> Target | None:
+    """The chip that the variable `ARCH` names, where it is set. Raises `FlylabError` where it names none."""
+    if not settings.ARCH.source:
+        return None
+    text = settings.ARCH.text()
+    try:
+        return target(text)
+    except FlylabError as error:
+        raise FlylabError(f"ARCH={text!r} in the environment: {error.message}", hint=error.hint) from None
 
 
 def _of(gpu: Attached) -> Device:
@@ -77,16 +96,20 @@ def current() -> Device:
     chosen = _choices.current()
     if chosen is not None:
         return chosen
-    for row in (settings.DEVICE, settings.ARCH):
-        if row.source:
-            try:
-                return parse(row.text())
-            except FlylabError as error:
-                error.message = f"{row.source}={row.text()!r} in the environment: {error.message}"
-                raise
-    from flylab.runtime.hip import devices
+    if settings.DEVICE.source:
+        text = settings.DEVICE.text()
+        chip = _chip_of_arch() if text == EMULATED else None
+        try:
+            return Device(EMULATED, chip) if chip else parse(text)
+        except FlylabError as error:
+            error.message = f"{settings.DEVICE.source}={text!r} in the environment: {error.message}"
+            raise
+    if chip := _chip_of_arch():
+        return Device(EMULATED, chip)
+    with IMPORTING:  # looking imports HIP's bindings
+        from flylab.runtime.hip import devices
 
-    gpu = devices.look()
+        gpu = devices.look()
     return _of(gpu) if gpu else Device(EMULATED, target(DEFAULT_ARCH))
 
 
@@ -110,7 +133,7 @@ class use:
         self._chosen.leave()
 
     def __repr__(self) -> str:
-        return f"<device {self.device}>"
+        return repr(self.device)
 
 
 def _chosen(spec: tuple[Any, ...]) -> Device | None:

@@ -99,7 +99,7 @@ def _of_known_size(memory: Memory, others: Sequence[Memory]) -> Memory:
             return replace(memory, nbytes=nbytes, shape=(nbytes // size,), writable=other.writable)
     raise ArgumentError(f"'{memory.name}' is the address {memory.address:#x}, and nobody says how many bytes lie "
                         "there; the software device touches only what it knows to be memory",
-                        hint="say so: flyc.from_c_void_p(fx.Float32, address, nbytes=...), or pass a tensor")
+                        hint=f"say so: flyc.from_c_void_p(fx.{memory.dtype}, address, nbytes=...), or pass a tensor")
 
 
 def buffer_of(memory: Memory) -> Buffer:

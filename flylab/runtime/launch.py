@@ -11,7 +11,7 @@ from flylab.compiler.meaning import differences, meaning
 from flylab.compiler.passing import HostArgument
 from flylab.compiler.shown_meaning import shown
 from flylab.compiler.signature import CONSTEXPR, STREAM
-from flylab.errors import FlylabError, TraceError
+from flylab.errors import ArgumentError, FlylabError
 from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.runtime.arguments import Bound, bind, seen_as
 from flylab.runtime.backend import Backend, Held, backend_of
@@ -29,7 +29,7 @@ def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any
 def fitting(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Device, list[Bound]]:
     """Where a compilation runs now, and the arguments of a call of it.
 
-    Raises `TraceError` where one is of another kind than it was compiled for (another shape, format or constant, or
+    Raises `ArgumentError` where one is of another kind than it was compiled for (another shape, format or constant, or
     a constant that was changed since).
     """
     bound = bound_to(compiled.launcher, args, named)
@@ -41,19 +41,19 @@ def fitting(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) ->
 
 
 def _check_same(compiled: Compiled, mine: HostArgument, given: HostArgument) -> None:
-    """Raises `TraceError` for an argument that is not what a compilation is for."""
+    """Raises `ArgumentError` for an argument that is not what a compilation is for."""
     hint = "call the launcher itself, which compiles what its arguments need"
     if mine.kind == given.kind == CONSTEXPR:
         constant = compiled.constants[mine.name]
         for name, was, now in differences(mine.name, constant.was, meaning(given.spec, constant.names)):
             if name == mine.name and mine.spec is not given.spec:
                 break
-            raise TraceError(f"'{name}' was {shown(was)} when it was compiled, and is {shown(now)}", hint=hint)
+            raise ArgumentError(f"'{name}' was {shown(was)} when it was compiled, and is {shown(now)}", hint=hint)
         else:
             return
     elif mine.kind == given.kind and (mine.kind == STREAM or meaning(mine.spec) == meaning(given.spec)):
         return
-    raise TraceError(f"'{mine.name}' was compiled for {mine.spec}, and gets {given.spec}", hint=hint)
+    raise ArgumentError(f"'{mine.name}' was compiled for {mine.spec}, and gets {given.spec}", hint=hint)
 
 
 def bound_to(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:
@@ -78,10 +78,15 @@ def operands(bound: list[Bound], pointers: Sequence[int]) -> list[Any]:
 
 def execute(device: Device, backend: Backend, compiled: Compiled, values: list[Any], held: Held, stream: Any) -> Run:
     """Run what a launcher launches for the values of its runtime arguments."""
-    reports = []
-    for launch in launches(compiled, values):
-        with placed(compiled, launch):
-            reports.append(backend.launch(compiled, launch, held, stream))
+    reports, running = [], compiled.launcher.name
+    try:
+        for launch in launches(compiled, values):
+            running = launch.kernel
+            with placed(compiled, launch):
+                reports.append(backend.launch(compiled, launch, held, stream))
+    except BaseException:
+        seen(Run(device, compiled, tuple(reports)), running)
+        raise
     return seen(Run(device, compiled, tuple(reports)))
 
 

@@ -52,6 +52,7 @@ def _wait_until_read(number: int) -> None:
     end = time.monotonic() + LONGEST
     while _unread(number) and time.monotonic() < end:
         time.sleep(0.001)
+    time.sleep(0.001)  # what ipykernel's thread has read it hands on before it waits again
 
 
 def _unread(number: int) -> int:

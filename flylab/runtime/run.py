@@ -50,12 +50,12 @@ class Run:
     __repr__ = show
 
 
-observers: list[Callable[[Run], None]] = []
-"""What is told of each launch that ran to its end: `flylab run` lists them."""
+observers: list[Callable[[Run, str | None], None]] = []
+"""What is told of each launch, and of one that an error stopped also what stopped: `flylab run` lists them."""
 
 
-def seen(run: Run) -> Run:
-    """The same run, of which the observers know then."""
+def seen(run: Run, stopped: str | None = None) -> Run:
+    """The same run, of which the observers know then; `stopped` names the kernel or launcher that did not end."""
     for observer in observers:
-        observer(run)
+        observer(run, stopped)
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,9 +86,10 @@ def array_of(name: str, value: Any) -> Array:
     if hasattr(value, "__array_interface__") and not _is_of(value, "numpy", "generic"):
         return _of_host_interface(name, value)
     how = f"numpy.array({name})" if hasattr(value, "__array_interface__") else "a torch tensor, a numpy array"
+    instead = "; an address needs the annotation fx.Pointer" * isinstance(value, (int, ctypes.c_void_p))
     raise ArgumentError(
         f"'{name}' is an fx.Tensor, and gets a {type(value).__name__}",
-        hint=f"pass {how}, or anything with __dlpack__",
+        hint=f"pass {how}, or anything with __dlpack__{instead}",
     )
 
 

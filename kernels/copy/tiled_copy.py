@@ -42,3 +42,8 @@ def tiled_copy(A: fx.Tensor, B: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr
     columns = whole_tiles(N, COLUMNS * VEC, "a row of A")
     rows = fx.ceildiv(M, REPEAT * ROWS)
     tiled_copy_kernel(A, B, N, VEC).launch(grid=(columns, rows, 1), block=(ROWS * COLUMNS, 1, 1), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"tiled_copy": {"A,B": "f32[64,256]", "M": 64, "N": 256}}

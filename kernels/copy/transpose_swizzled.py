@@ -69,3 +69,8 @@ def transpose(A: fx.Tensor, B: fx.Tensor, M: fx.Constexpr[int], N: fx.Constexpr[
     side = tile_side(A.dtype.width)
     columns, rows = whole_tiles(N, side, "a row of A"), whole_tiles(M, side, "a column of A")
     transpose_kernel(A, B).launch(grid=(columns, rows, 1), block=(ROWS * PIECES, 1, 1), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"transpose": {"A": "f16[64,256]", "B": "f16[256,64]", "M": 64, "N": 256}}

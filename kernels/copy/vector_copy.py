@@ -35,3 +35,8 @@ def vector_copy(A: fx.Tensor, B: fx.Tensor, VEC: fx.Constexpr[int] = 1, stream: 
     same_shape(A=A, B=B)
     tiles = whole_tiles(A.shape[0], BLOCK * VEC, "A")
     vector_copy_kernel(A, B, VEC).launch(grid=(tiles,), block=(BLOCK,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"vector_copy": {"A,B": "f32[4096]", "VEC": 4}}

@@ -107,3 +107,9 @@ def ternary(
     """D = recipe(A, B, C), for `fma` or a function like it."""
     same_shape(A=A, B=B, C=C, D=D)
     ternary_kernel(A, B, C, D, recipe).launch(grid=(whole_tiles(A.shape[0], TILE, "A"),), block=(BLOCK,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launchers with."""
+    return {"unary": {"recipe": relu, "A,C": "f32[4096]"}, "binary": {"recipe": mul, "A,B,C": "f32[4096]"},
+            "ternary": {"recipe": fma, "A,B,C,D": "f32[4096]"}}

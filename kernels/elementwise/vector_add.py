@@ -63,3 +63,8 @@ def vector_add(
 def reference(A, B):
     """The same in torch or numpy."""
     return A + B
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"vector_add": {"A,B,C": "f32[4096]", "VEC": 4, "REPEAT": 2}}

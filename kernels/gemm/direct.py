@@ -42,3 +42,8 @@ def direct_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, stream: fx.Stream = fx
     M, N, K = matrix_product(A, B, C)
     direct_gemm_kernel(A, B, C).launch(grid=(fx.ceildiv(N, TILE), fx.ceildiv(M, TILE)), block=(TILE * TILE,),
                                         stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"direct_gemm": {"A,B,C": "f32[64,64]"}}

@@ -204,3 +204,8 @@ def mfma_lds(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, variant: fx.Constexpr[str
     whole_tiles(K, ROW * 8 // A.dtype.width, "a row of A")
     grid = (whole_tiles(N, how.tile_n, "a row of C"), fx.ceildiv(M, how.tile_m))
     mfma_lds_kernel(A, B, C, how).launch(grid=grid, block=(how.threads,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"mfma_lds": {"A,B": "fp8[128,512]", "C": "f32[128,128]"}}

@@ -48,3 +48,8 @@ def naive_gemm(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, stream: fx.Stream = fx.
     M, N, K = matrix_product(A, B, C)
     blocks = fx.ceildiv(M, TILE) * whole_tiles(N, TILE, "a row of B")
     naive_gemm_kernel(A, B, C, M, N, K).launch(grid=(blocks,), block=(TILE * TILE,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"naive_gemm": {"A,B,C": "f32[64,64]"}}

@@ -210,3 +210,11 @@ def preshuffle_gemm_scaled(
     """
     preshuffle_kernel(A, B, C, scale_A, scale_B, M, N, K, TILE_M, TILE_N, True).launch(
         grid=grid_of(A.dtype, M, N, K, TILE_M, TILE_N), block=(THREADS, 1, 1), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launchers with."""
+    numbers = {"M": 256, "N": 256, "K": 1024}
+    return {"preshuffle_gemm": {"A,B": "i8[256,1024]", "C": "i32[256,256]", **numbers},
+            "preshuffle_gemm_scaled": {"A,B": "fp8[256,1024]", "C": "bf16[256,256]", "scale_A,scale_B": "f32[256]",
+                                       **numbers}}

@@ -187,3 +187,8 @@ def sgemm_tiled(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, variant: fx.Constexpr[
     whole_tiles(K, how.step, "a row of A")
     grid = (whole_tiles(N, how.tile, "a row of B"), fx.ceildiv(M, how.tile))
     sgemm_tiled_kernel(A, B, C, how).launch(grid=grid, block=(THREADS,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"sgemm_tiled": {"A,B,C": "f32[128,128]"}}

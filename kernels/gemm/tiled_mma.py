@@ -70,3 +70,8 @@ def tiled_mma(A: fx.Tensor, B: fx.Tensor, C: fx.Tensor, M: fx.Constexpr[int], N:
     whole_tiles(K, STEP, "a row of A")
     grid = (fx.ceildiv(M, TILE_M), whole_tiles(N, TILE_N, "a row of C"), 1)
     tiled_mma_kernel(A, B, C, K).launch(grid=grid, block=(256, 1, 1), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"tiled_mma": {"A,B": "f16[256,256]", "C": "f32[256,256]", "M": 256, "N": 256, "K": 256}}

@@ -99,3 +99,8 @@ def sgemv(A: fx.Tensor, x: fx.Tensor, y: fx.Tensor, variant: fx.Constexpr[str] =
     threads = how.threads or lanes_for(N)
     grid = fx.ceildiv(M, BLOCK // threads)
     sgemv_kernel(A, x, y, threads, how.vec).launch(grid=(grid,), block=(BLOCK,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"sgemv": {"A": "f32[64,1024]", "x": "f32[1024]", "y": "f32[64]"}}

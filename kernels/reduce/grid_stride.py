@@ -94,3 +94,9 @@ def total(A: fx.Tensor, Sums: fx.Tensor, Out: fx.Tensor, stream: fx.Stream = fx.
     """Out[0] = the sum of a vector A, as Float32; `Sums` is room for the sums of as many blocks as it is long."""
     grid_stride_kernel(A, Sums, VARIANTS["vec4_wide"]).launch(grid=Sums.shape, block=(BLOCK,), stream=stream)
     grid_stride_kernel(Sums, Out, VARIANTS["vec4_wide"]).launch(grid=(1,), block=(BLOCK,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launchers with."""
+    return {"grid_stride_sums": {"A": "f32[65536]", "Sums": "f32[16]"},
+            "total": {"A": "f32[65536]", "Sums": "f32[16]", "Out": "f32[1]"}}

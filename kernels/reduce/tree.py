@@ -104,3 +104,8 @@ def tree_sums(A: fx.Tensor, Sums: fx.Tensor, variant: fx.Constexpr[str] = "unrol
         raise ArgumentError(f"'Sums' has shape {Sums.shape}, and {blocks} blocks write one sum each",
                             hint=f"pass ({blocks},)")
     tree_kernel(A, Sums, how).launch(grid=(blocks,), block=(BLOCK,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    return {"tree_sums": {"A": "f32[4096]", "Sums": "f32[8]"}}

@@ -11,7 +11,7 @@ of a row of B. Which row of B, and times what, is the same for all.
 from dataclasses import dataclass
 
 from flylab.kernels.common.tiles import named, whole_tiles
-from flylab.kernels.sparse.rows import row_count
+from flylab.kernels.sparse.rows import compressed, row_count
 
 import flylab.compiler as flyc
 import flylab.expr as fx
@@ -92,3 +92,10 @@ def spmm(starts: fx.Tensor, columns: fx.Tensor, values: fx.Tensor, B: fx.Tensor,
     threads = min(THREADS, fx.ceildiv(pieces, 64) * 64)
     spmm_kernel(starts, columns, values, B, C, threads, how).launch(
         grid=(fx.ceildiv(pieces, threads), M), block=(threads,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    import numpy as np
+
+    return {"spmm": {**compressed(np.eye(64, dtype=np.float32))._asdict(), "B,C": "f32[64,128]"}}

@@ -6,7 +6,7 @@ neighbours together and add up their sums at the end, in registers; lanes beyond
 """
 
 from flylab.kernels.reduce.shares import BLOCK, WAVE, wave_sum
-from flylab.kernels.sparse.rows import row_count
+from flylab.kernels.sparse.rows import compressed, row_count
 
 import flylab.compiler as flyc
 import flylab.expr as fx
@@ -51,3 +51,10 @@ def spmv(starts: fx.Tensor, columns: fx.Tensor, values: fx.Tensor, x: fx.Tensor,
         raise ArgumentError(f"{lanes} lanes a row", hint="give 1, 2, 4, 8, 16, 32 or 64")
     grid = fx.ceildiv(y.shape[0], BLOCK // lanes)
     spmv_kernel(starts, columns, values, x, y, lanes).launch(grid=(grid,), block=(BLOCK,), stream=stream)
+
+
+def flylab_arguments():
+    """What `flylab compile` and `flylab run` call the launcher with."""
+    import numpy as np
+
+    return {"spmv": {**compressed(np.eye(64, dtype=np.float32))._asdict(), "x,y": "f32[64]"}}

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import flylab as lab
+from flylab.cli.arguments import format_of
 from flylab.codegen.isa import Isa
+from flylab.targets import target
 from tests.cli.conftest import FILE
 from tests.house.rules import ROOT
 
@@ -160,8 +162,98 @@ def test_no_linker_leaves_the_rest(flylab: Any, with_examples: Path, tmp_path: P
     done = flylab("compile", f"{with_examples}:launch_fill", *options)
     if done.code == 0:
         pytest.skip("ROCm is on this machine")
-    assert "no linker" in done.err and "flylab[aot]" in done.err
+    assert "no linker" in done.err and "[aot]'" in done.err
     assert {".s", ".o"} <= {file.suffix for file in (tmp_path / "out").iterdir()}
+
+
+@pytest.mark.parametrize("word, name", [
+    ("i8", "int8"), ("i32", "int32"), ("i64", "int64"), ("u8", "uint8"), ("ui16", "uint16"), ("Int16", "int16"),
+    ("uint32", "uint32"), ("f32", "float32"), ("bf16", "bfloat16"), ("F64", "float64")])
+def test_formats_are_those_of_numpy(word: str, name: str) -> None:
+    found = format_of(word, target("gfx950"))
+    assert found is not None and found.to_numpy() == np.dtype(name)
+
+
+def test_the_same_error_on_both_chips_is_said_once(flylab: Any, tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text(FILE + BROKEN)
+    done = flylab("compile", file)
+    assert done.err.count("broken for gfx942: ") == done.err.count("broken for gfx950: ") == 1  # it names the chip
+    assert done.err.count("error: ") == 3
+    assert "raising for gfx942 and gfx950: launcher 'raising' raises KeyError" in done.err
+    assert len(json.loads(flylab("compile", file, "--json").out)["errors"]) == 4
+
+
+def test_an_error_is_that_of_the_function_that_raised(flylab: Any, tmp_path: Path) -> None:
+    (tmp_path / "raising.py").write_text("""
+import flylab.compiler as flyc
+import flylab.expr as fx
+
+def helper():
+    return {}["x"]
+
+@flyc.kernel
+def in_kernel(A: fx.Tensor):
+    A[0] = missing
+
+@flyc.kernel
+def in_helper(A: fx.Tensor):
+    A[0] = helper()
+
+@flyc.jit
+def first(A: fx.Tensor):
+    in_kernel(A).launch(grid=1, block=64)
+
+@flyc.jit
+def second(A: fx.Tensor):
+    in_helper(A).launch(grid=1, block=64)
+
+def flylab_arguments():
+    return {name: {"A": "f32[8]"} for name in ("first", "second")}
+""")
+    done = flylab("compile", "raising.py")
+    assert "first for gfx942 and gfx950: kernel 'in_kernel' raises NameError: " in done.err
+    assert "second for gfx942 and gfx950: 'helper' raises KeyError: 'x'" in done.err
+
+
+def test_the_lines_of_python_are_in_what_the_help_says(flylab: Any, with_examples: Path, tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    options = (f"{with_examples}:launch_scale", "--arch", "gfx942", "--emit", "all")
+    for value in ("0", "1"):
+        monkeypatch.setenv("FLYLAB_DEBUG_ENABLE_DEBUG_INFO", value)
+        if flylab("compile", *options, "-o", tmp_path / value).code:
+            pytest.skip("no linker here")
+    has = {file: b".debug_line" in (tmp_path / file).read_bytes()
+           for file in (f"{value}/launch_scale.gfx942.{end}" for value in "01" for end in ("o", "hsaco"))}
+    assert list(has.values()) == [True, False, True, True]
+
+
+@pytest.mark.parametrize("written, words", [
+    ('{"lunch_scale": {}}',
+     "names 'lunch_scale', and there is no launcher of this name\nhint: did you mean 'launch_scale'?"),
+    ('{"scale": {}}', "names 'scale', a kernel, and not what launches it\nhint: name its launcher: 'launch_scale'"),
+    ('{"BLOCK": {}}', "names 'BLOCK', which is no launcher\nhint: the file's launchers: launch_scale and launch_fill"),
+    ('{"launch_scale": {"A,B": "f33[4]", "n": 1}}',
+     "error: flylab_arguments(): 'A': 'f33[4]': no number format is called 'f33'"),
+    ('{"launch_scale": {"A,B": "f32[4]", "n": "x"}}', "a text is quoted: 'n': '\"x\"'"),
+    ('{"launch_scale": {"A,B": "f32(4)", "n": 1}}', "hint: 'A': 'f32[4]'"),
+])
+def test_examples_that_are_wrong(flylab: Any, kernels: Path, written: str, words: str) -> None:
+    kernels.write_text(FILE + f"\ndef flylab_arguments():\n    return {written}\n")
+    done = flylab("compile", kernels)
+    assert done.code == 2 and words in done.err and "--arg" not in done.err
+
+
+def test_texts_of_examples_are_read_as_those_of_the_command_line(flylab: Any, kernels: Path) -> None:
+    kernels.write_text(FILE + """
+def flylab_arguments():
+    return {"launch_scale": {"A, B": "f32[BLOCK]", "n": "2 + 1"},
+            "launch_fill": {"A": "i8[64]", "dtype": "fx.Int8", "how": "ones"}}
+""")
+    done = flylab("run", f"{kernels}:launch_fill")
+    assert done.code == 0 and "fill: 1 workgroup" in done.out
+    assert flylab("compile", kernels).code == 0
+    assert "f32, global, 64:1" in flylab("compile", f"{kernels}:launch_scale", "--emit", "ir").out
 
 
 WRONG: list[tuple[list[str], str]] = [
@@ -169,7 +261,7 @@ WRONG: list[tuple[list[str], str]] = [
     ([":launch_scal"], "did you mean 'launch_scale'?"),
     ([":BLOCK"], "has no kernel or launcher 'BLOCK'"),
     ([":orphan"], "no launcher of two_launchers.py names the kernel 'orphan'"),
-    ([":launch_scale"], "hint: for example: -a A,B=f32[1024] -a n=1024"),
+    ([":launch_scale"], "hint: for example, with your own shapes: -a A,B=f32[1024] -a n=1024"),
     ([":launch_scale", "-a", "A"], "give a name and a value"),
     ([":launch_scale", "-a", "A=f32[1]", "-a", "A=f32[2]"], "--arg gives 'A' twice"),
     ([":launch_scale", "-a", "C=f32[1]"], "launcher 'launch_scale' has no parameter 'C'"),
@@ -183,6 +275,16 @@ WRONG: list[tuple[list[str], str]] = [
     ([":launch_scale", "-a", "A=i4[8]"], "tensors of Int4 are not there yet"),
     ([":launch_scale", "-a", "n=constexpr:4"], "leave constexpr: out"),
     ([":launch_scale", "-a", "n=1 +"], "SyntaxError"),
+    ([":launch_scale", "-a", "A=f32(64)"], "a tensor's shape stands in brackets\nhint: --arg A=f32[64]"),
+    ([":launch_scale", "-a", "A,B=f32[64]", "-a", "n=i8:300"], "Int8 has the integers from -128 to 127"),
+    ([":launch_scale", "-a", "A,B=f32[64]", "-a", "n=u8:-1"], "Uint8 has the integers from 0 to 255"),
+    ([":launch_scale", "-a", "A,B=f32[64]", "-a", "n=i32:1.5"], "Int32 has the integers from -2,147,483,648 to"),
+    (["--arch", "gfx90a"], "unknown chip 'gfx90a'\nhint: flylab knows gfx942 (MI300X), gfx950 (MI350X)"),
+    (["--arch", "MI350X"], "hint: MI350X is gfx950"),
+    (["--arch", "GFX950"], "hint: GFX950 is gfx950"),
+    (["--arch", "mi300"], "hint: mi300 is gfx942"),
+    (["--emit", "isa", "--emit", "llvm"], "--emit is given twice: isa and llvm\nhint: give it once"),
+    (["--emit", "isa", "-o", "two_launchers.py"], "-o two_launchers.py: this is a file\nhint: name a folder"),
     ([":launch_fill", "-a", "A=f32[8]", "-a", "dtype=text"], "a text is quoted"),
     (["-o", "x"], "say what: --emit all"),
     (["--emit", "hsaco"], "give -o FOLDER"),
@@ -198,7 +300,7 @@ WRONG: list[tuple[list[str], str]] = [
 def test_a_wrong_command_is_a_sentence_with_a_hint(flylab: Any, kernels: Path, options: list[str], words: str) -> None:
     target = f"{kernels}{options[0]}" if options and options[0].startswith(":") else str(kernels)
     done = flylab("compile", target, *options[options[:1] == [target.removeprefix(str(kernels))] and bool(options):])
-    assert (done.code, done.out) == (2, "")
+    assert done.code == 2 and (done.out == "") == ("--json" not in options)
     assert words in done.err and "hint: " in done.err and "Traceback" not in done.err
 
 
@@ -229,7 +331,7 @@ def test_files_that_are_none(flylab: Any, kernels: Path, name: str, words: str) 
     assert done.code == 2 and words in done.err
 
 
-def test_without_rocm_a_kernel_goes_to_isa_and_object(kernels: Path, tmp_path: Path) -> None:
+def test_r14_without_rocm_a_kernel_goes_to_isa_and_object(kernels: Path, tmp_path: Path) -> None:
     """A process that cannot import torch, AMD's bindings or ziglang, with an empty PATH."""
     block = "import sys\nfor name in ('torch', 'rocm', 'ziglang'): sys.modules[name] = None\n"
     script = (f"{block}from flylab.cli.main import main\n"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flylab.cli import examined
-from flylab.cli.examined import ABSENT, BROKEN, EXAMINED, OK, examination
+from flylab import installing
+from flylab.cli.examined import ABSENT, BROKEN, EXAMINED, NOTE, OK, examination
 from flylab.errors import DeviceError
 from tests.house.rules import ROOT
 
@@ -66,12 +68,49 @@ sys.exit(main(["doctor", "--json"]))
     done = subprocess.run([sys.executable, "-c", script], env=environment, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr + done.stdout
     found = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
-    extras = {"torch": "lab", "JupyterLab": "notebook", "HIP bindings": "hip", "ipykernel": "notebook"}
-    for name, extra in extras.items():
-        assert found[name]["state"] == ABSENT
-        assert found[name]["mend"].startswith(f"pip install 'flylab[{extra}]'")
+    python = f"{sys.executable} -m pip install "
+    for name, extra in {"JupyterLab": "notebook", "HIP bindings": "hip", "ipykernel": "notebook"}.items():
+        assert found[name]["state"] == ABSENT and found[name]["mend"] == f"{python}'{ROOT}[{extra}]'"
+    assert found["torch"]["state"] == ABSENT
+    assert found["torch"]["mend"].startswith(f"{python}torch --index-url https://download.pytorch.org/whl/cpu (")
     if found["lld"]["state"] != OK:  # no ROCm here
-        assert "flylab[aot]" in found["lld"]["mend"]
+        assert found["lld"]["mend"].startswith(f"{python}'{ROOT}[aot]', or install lld or ROCm")
+
+
+def test_outside_of_a_checkout_packages_have_their_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """flylab is on no index: no command names it."""
+    monkeypatch.setattr(installing, "ROOT", Path("/site-packages"))
+    python = f"{sys.executable} -m pip install "
+    assert installing.extra("notebook") == f"{python}ipykernel jupyterlab"
+    assert installing.needed("numpy", anew=True) == f"{python}--force-reinstall numpy"
+
+
+def test_the_packages_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {extra: [re.split(r"[<>=;]", text)[0] for text in texts]
+             for extra, texts in project["optional-dependencies"].items()}
+    assert {extra: tuple(names[extra]) for extra in installing.EXTRAS} == installing.EXTRAS
+    needed = {re.split(r"[<>=;]", text)[0] for text in project["dependencies"]}
+    assert {*installing.COMPILER, "numpy", "anywidget"} <= needed
+
+
+def test_one_cause_has_one_remedy(flylab: Any) -> None:
+    """Without MLIR nothing compiles on either chip; in a process that has not loaded it."""
+    script = ("import sys; sys.modules['mlir'] = None\n"
+              "from flylab.cli.main import main\nsys.exit(main(['doctor', *sys.argv[1:]]))")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script, "--json"], env=environment, text=True, capture_output=True)
+    found = {row["name"]: row for row in json.loads(done.stdout)["findings"]}
+    assert done.returncode == 1 and found["MLIR"]["mend"].startswith(f"{sys.executable} -m pip install {ROOT}")
+    for chip in ("gfx942", "gfx950"):
+        row = found[f"{chip} (software)"]
+        assert (row["state"], row["mend"]) == (BROKEN, None) and "not tried" in row["text"]
+
+
+def test_a_variable_that_is_none_is_noted(flylab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYLAB_ARCH", "gfx950")
+    row = findings(flylab)["environment"]
+    assert row["state"] == NOTE and "FLYLAB_ARCH is no variable of flylab (did you mean ARCH?)" in row["text"]
 
 
 def test_without_the_compiler_it_says_so_and_ends_with_1(flylab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,15 +150,34 @@ def test_caches(flylab: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     outer, inner = tmp_path / "cache", tmp_path / "cache" / "emulator"
     (inner / "ab").mkdir(parents=True)
     (inner / "ab" / "one.o").write_bytes(bytes(3 << 20))
-    (outer / "entry").write_bytes(bytes(1 << 20))
+    (outer / "kept" / "ab").mkdir(parents=True)
+    (outer / "locks").mkdir()
+    sizes = {"kept/ab/abc": 1 << 20, "kept/ab/abc.assembly": 1 << 19, "locks/00": 0, "compiled.log": 99}
+    for file, size in sizes.items():
+        (outer / file).write_bytes(bytes(size))
+    monkeypatch.setenv("FLYLAB_RUNTIME_ENABLE_CACHE", "1")
     monkeypatch.setenv("FLYLAB_RUNTIME_CACHE_DIR", str(outer))
     monkeypatch.setenv("FLYLAB_EMULATOR_CACHE_DIR", str(inner))
-    assert EXAMINED["compilations"]()[1].startswith(f"{outer}: 1 file, 1.0 MiB, writable, ")
-    assert EXAMINED["handlers"]()[1].startswith(f"{inner}: 1 file, 3.0 MiB, writable, ")
-    monkeypatch.setenv("FLYLAB_RUNTIME_CACHE_DIR", str(outer / "entry"))
-    monkeypatch.setattr(examined.os, "access", lambda path, mode: False)
-    state, text, mend = EXAMINED["compilations"]()
-    assert state == ABSENT and "nothing can be kept there" in text and "FLYLAB_RUNTIME_CACHE_DIR" in str(mend)
+    assert EXAMINED["compilations"]()[1].startswith(f"{outer}: 1 compilation, 1.5 of 512 MiB, writable, ")
+    assert EXAMINED["handlers"]()[1].startswith(f"{inner}: some are kept, writable, ")
+    monkeypatch.setenv("FLYLAB_RUNTIME_ENABLE_CACHE", "0")
+    assert EXAMINED["compilations"]() == (OK, "off: FLYLAB_RUNTIME_ENABLE_CACHE=0", None)
+
+
+@pytest.mark.parametrize("name, variable", [("compilations", "FLYLAB_RUNTIME_CACHE_DIR"),
+                                            ("handlers", "FLYLAB_EMULATOR_CACHE_DIR")])
+def test_a_folder_is_tried(name: str, variable: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Root may write anywhere, says the system; and still /proc takes no folder. What is made to try it goes again."""
+    monkeypatch.setenv("FLYLAB_RUNTIME_ENABLE_CACHE", "1")
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "x", Path("/proc/nope/x")):
+        monkeypatch.setenv(variable, str(place))
+        state, text, mend = EXAMINED[name]()
+        assert state == ABSENT and text.startswith(f"{place}: nothing can be kept there (")
+        assert mend == f"set {variable} to a folder that can be written"
+    monkeypatch.setenv(variable, str(tmp_path / "a" / "b"))
+    state, text, _ = EXAMINED[name]()
+    assert state == OK and ", writable, " in text and os.listdir(tmp_path) == ["file"]
 
 
 def test_gpus_are_said_as_hip_shows_them_and_tried() -> None:

@@ -39,8 +39,9 @@ def test_where_a_value_comes_from(flylab: Any, monkeypatch: pytest.MonkeyPatch) 
     ("FLYDSL_DUMP_IR", "perhaps", "FLYDSL_DUMP_IR='perhaps' is neither yes nor no"),
     ("FLYLAB_COMPILE_OPT_LEVEL", "4", "FLYLAB_COMPILE_OPT_LEVEL='4' is no number from 0 to 3"),
     ("FLYLAB_DEVICE", "gfx90a", "FLYLAB_DEVICE='gfx90a': no device is called 'gfx90a'"),
-    ("ARCH", "sm_90", "ARCH='sm_90': no device is called 'sm_90'"),
-    ("FLYLAB_PRINTF_BYTES", "1k", "FLYLAB_PRINTF_BYTES='1k' is no number from 64"),
+    ("ARCH", "sm_90", "ARCH='sm_90': unknown chip 'sm_90'"),
+    ("ARCH", "emulated:gfx950", "ARCH='emulated:gfx950': unknown chip 'emulated:gfx950'"),
+    ("FLYLAB_PRINTF_BYTES", "1x", "FLYLAB_PRINTF_BYTES='1x' is no number of bytes from 64"),
     ("FLYLAB_EMULATOR_THREADS", "0", "FLYLAB_EMULATOR_THREADS='0' is no number from 1"),
 ])
 def test_a_wrong_value_is_an_error(flylab: Any, monkeypatch: pytest.MonkeyPatch, name: str, text: str,
@@ -58,8 +59,14 @@ def test_names_that_are_none_and_names_that_are_hidden(flylab: Any, monkeypatch:
     monkeypatch.setenv("FLYLAB_QQQQQQQQQQ", "x")
     monkeypatch.setenv("FLYDSL_CHECK", "all")
     monkeypatch.setenv("FLYLAB_CHECK", "none")
+    monkeypatch.setenv("FLYLAB_ARCH", "gfx950")
+    monkeypatch.setenv("FLYDSL_ROCM_PATH", "/x")
+    monkeypatch.setenv("FLYLAB_VERBOSE", "1")
     done = flylab("env")
     assert done.code == 0
+    assert "FLYLAB_ARCH is set, and no variable of flylab; did you mean ARCH?\n" in done.out
+    assert "FLYDSL_ROCM_PATH is set, and no variable of flylab; did you mean ROCM_PATH?\n" in done.out
+    assert "FLYLAB_VERBOSE is set, and no variable of flylab\n" in done.out
     assert "FLYLAB_CHEK is set, and no variable of flylab; did you mean FLYLAB_CHECK?\n" in done.out
     assert "FLYDSL_DUMPDIR is set, and no variable of flylab; did you mean FLYDSL_DUMP_DIR?\n" in done.out
     assert "FLYLAB_QQQQQQQQQQ is set, and no variable of flylab\n" in done.out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def test_jupyterlab_is_missing(flylab: Any, monkeypatch: pytest.MonkeyPatch, mis
     real = importlib.util.find_spec
     monkeypatch.setattr("flylab.cli.lab.find_spec", lambda name: None if name == missing else real("json"))
     done = flylab("lab")
-    assert done.code == 1 and "is not installed" in done.err and "hint: pip install 'flylab[notebook]'" in done.err
+    assert done.code == 1 and "is not installed" in done.err
+    assert f"hint: {sys.executable} -m pip install '{ROOT}[notebook]'" in done.err
 
 
 def stand_in(folder: Path) -> None:

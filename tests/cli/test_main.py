@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flylab.cli import output
 from flylab.cli.main import COMMANDS, parser
 from tests.cli.conftest import start
 from tests.house.rules import ROOT
@@ -45,11 +48,28 @@ def test_every_example_of_the_help_is_a_command() -> None:
     (["complie"], "invalid choice: 'complie'"), (["complie"], "did you mean 'compile'?"),
     (["env", "--jsn"], "unrecognized arguments: --jsn\nhint: did you mean '--json'?"),
     (["compile"], "required: FILE[:NAME]\nhint: see flylab compile --help"),
+    (["lab", "--port", "9000"], "unrecognized arguments: --port\nhint: JupyterLab's options go after --"),
+    (["run"], "required: FILE[:LAUNCHER]\nhint: see flylab run --help"),
     (["doctor", "--js"], "unrecognized arguments: --js"),
 ])
 def test_a_wrong_command_line(flylab: Any, arguments: list[str], words: str) -> None:
     done = flylab(*arguments)
     assert (done.code, done.out) == (2, "") and words in done.err and "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("arguments, code, kind", [
+    (["env", "--json", "--jsn"], 2, "UsageError"), (["compile", "nowhere.py", "--json"], 2, "UsageError"),
+    (["run", "broken.py:x", "--json", "-a", "n=1"], 1, "FlylabError"),
+    (["compile", "--json", "broken.py"], 1, "FlylabError"),
+])
+def test_json_is_printed_where_the_command_is_wrong_too(flylab: Any, tmp_path: Path, arguments: list[str], code: int,
+                                                        kind: str) -> None:
+    (tmp_path / "broken.py").write_text("\n1 / 0\n")
+    done = flylab(*arguments)
+    found = json.loads(done.out)
+    assert (done.code, found["exit_code"], found["errors"][0]["kind"]) == (code, code, kind)
+    assert found["errors"][0]["line"] == (2 if code == 1 else None) and done.err.startswith("error: ")
+    assert flylab("run", "nowhere.py", "--", "--json").out == ""
 
 
 def test_the_version(flylab: Any) -> None:
@@ -87,6 +107,18 @@ def test_a_terminal_that_is_not_of_utf_8(encoding: str) -> None:
     assert r"Ordner-\u0142-\u03bb" in out
     process = start("env", "--json", env={"PYTHONIOENCODING": encoding, "FLYLAB_DUMP_DIR": "Ordner-ł"})
     assert r"Ordner-\u0142" in process.communicate(timeout=60)[0]
+
+
+def test_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is narrow, the last column stands below, and numbers stand in columns."""
+    monkeypatch.setattr(output, "_columns", lambda: 40)
+    made = output.table([("a" * 20, "b" * 15, "words " * 12)], ("first", "second", "meaning"))
+    assert all(len(line) <= 40 for line in made.splitlines())
+    assert made.splitlines()[2:4] == [f"{'a' * 20}  {'b' * 15}", "    words words words words words words"]
+    numbers = [(name, *range(12)) for name in ("first", "second")]
+    turned = output.table(numbers, ("kernel", *"abcdefghijkl"), right=range(1, 13)).splitlines()
+    assert [line.split() for line in turned] == [["kernel", "first", "second"],
+                                                 *([c, str(n), str(n)] for n, c in enumerate("abcdefghijkl"))]
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="a system without terminals")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from flylab import settings
 from flylab.cli.run import random_tensors
 from flylab.dtypes import DTYPES
 from tests.cli.conftest import start
@@ -77,6 +78,40 @@ def test_an_error_of_flylab_is_its_sentence(flylab: Any, script: Path) -> None:
     assert done.code == 1 and "Traceback" not in done.err
     assert "two_launchers.py, line 9, in scale\n    B[fx.thread_idx.x] = A[fx.thread_idx.x] * n\n" in done.err
     assert "is out of bounds" in done.err and "hint: " in done.err and "4 times" in done.err
+    assert done.err.endswith("\nemulated:gfx942: scale: stopped by an error\n")
+
+
+def test_a_launch_that_was_stopped_is_told_with_its_error(flylab: Any, kernels: Path) -> None:
+    given = (f"{kernels}:launch_scale", "-a", "A=f32[64]", "-a", "B=f32[32]", "-a", "n=2")
+    done = flylab("run", *given)
+    assert done.code == 1 and done.out == "loaded\nemulated:gfx942: scale: stopped by an error\n"
+    found = json.loads(flylab("run", *given, "--json").out)
+    assert [(row["kernel"], row["stopped"]) for row in found["launches"]] == [("scale", True)]
+    (error,) = found["errors"]
+    assert (error["kind"], error["file"], error["line"]) == ("OutOfBounds", str(kernels), 9)
+    assert "'B'" in error["message"] and error["hint"] and found["exit_code"] == 1
+
+
+def test_another_error_is_in_the_json_too(flylab: Any, script: Path) -> None:
+    found = json.loads(flylab("run", after(script, "{}['x']"), "--json").out)
+    assert found["errors"] == [{"kind": "KeyError", "message": "'x'", "hint": None, "file": str(script), "line": 14}]
+    (ended,) = json.loads(flylab("run", after(script, "sys.exit('enough')"), "--json").out)["errors"]
+    assert (ended["kind"], ended["message"]) == ("SystemExit", "enough")
+
+
+@pytest.mark.parametrize("elements, options, environment, words, names", [
+    (65_536, (), "", "checked", 5), (65_600, (), "", "not checked (65,600 threads; --check all)", 0),
+    (65_600, ("--check", "all"), "none", "checked", 5), (64, ("--check", "none"), "", "not checked", 0),
+    (64, (), "none", "not checked", 0), (64, ("--check", "races,bounds"), "", "checked for bounds and races", 2),
+])
+def test_the_line_says_whether_a_launch_was_checked(flylab: Any, kernels: Path, monkeypatch: pytest.MonkeyPatch,
+                                                    elements: int, options: tuple[str, ...], environment: str,
+                                                    words: str, names: int) -> None:
+    monkeypatch.setenv("FLYLAB_CHECK", environment)
+    given = (f"{kernels}:launch_scale", "-a", f"A,B=f32[{elements}]", "-a", "n=2", *options)
+    done = flylab("run", *given)
+    assert done.code == 0 and done.out.endswith(f" instructions (emulated), {words}\n")
+    assert len(json.loads(flylab("run", *given, "--json").out)["launches"][0]["checked"]) == names
 
 
 def test_another_error_shows_the_users_lines_alone(flylab: Any, script: Path) -> None:
@@ -153,9 +188,12 @@ def test_the_inputs_are_those_of_the_seed() -> None:
     ([":scale", "-a", "A,B=f32[64]", "-a", "n=1"], "names a kernel\nhint: name what launches it: launch_scale"),
     (["-a", "A=f32[64]"], "--arg goes to a launcher"),
     ([":launch_scale", "word"], "is a launcher, and takes no word"),
-    (["--counts"], "did you mean '--counters'?"),
+    (["--counts"], "did you mean '--counters'? If not: a script's own options go after --"),
+    (["word", "--bar"], "did you mean '--arg'? If not: a script's own options go after --"),
+    (["--seed", "1", "--seed", "2"], "--seed is given twice: 1 and 2"),
     (["--verbose"], "a script's own options go after --"),
-    (["--check", "some"], "invalid choice: 'some'"),
+    (["--check", "some"], "--check some: no check is called 'some'\nhint: give auto, all, none, or names: bounds, "),
+    (["--check", "bounds,race"], "no check is called 'race'\nhint: did you mean 'races'?"),
 ])
 def test_a_wrong_command_is_a_sentence(flylab: Any, kernels: Path, options: list[str], words: str) -> None:
     named = bool(options) and options[0].startswith(":")
@@ -165,7 +203,15 @@ def test_a_wrong_command_is_a_sentence(flylab: Any, kernels: Path, options: list
 
 def test_a_device_that_is_none(flylab: Any, script: Path) -> None:
     done = flylab("run", script, "--device", "gfx90a")
-    assert done.code == 1 and "no device is called 'gfx90a'" in done.err and done.out == ""
+    assert done.code == 2 and "no device is called 'gfx90a'" in done.err and done.out == ""
+    assert f"hint: use {settings.DEVICES}; chips are gfx942 (MI300X), gfx950 (MI350X)" in done.err
+    assert f"{settings.DEVICES} (default" in " ".join(flylab("run", "--help").out.split())
+    assert "hint: mi325x is gfx942" in flylab("run", script, "--device", "mi325x").err
+
+
+def test_a_gpu_that_is_not_there_hints_the_option(flylab: Any, script: Path) -> None:
+    done = flylab("run", script, "--device", "hip:77")
+    assert done.code == 1 and done.out == "" and "flylab.use" not in done.err
 
 
 def test_a_script_may_go_elsewhere_and_leave_work_for_the_end(script: Path) -> None:
@@ -202,3 +248,32 @@ def test_ctrl_c(script: Path) -> None:
 def test_the_modules_name_is_the_scripts_as_long_as_it_runs(flylab: Any, script: Path) -> None:
     flylab("run", script)
     assert sys.modules["__main__"].__file__ == str(script)
+
+
+def test_kernels_before_the_one_that_was_stopped_are_told(flylab: Any, kernels: Path) -> None:
+    """By the first call, which takes another way than those after it, and by what `flyc.compile` gives."""
+    kernels.write_text(kernels.read_text() + """
+@flyc.kernel
+def shifted(A: fx.Tensor, at: fx.Int32):
+    A[fx.thread_idx.x + at] = 1.0
+
+@flyc.jit
+def launch_two(A: fx.Tensor, at: fx.Int32):
+    fill(A, fx.Float32, "ones").launch(grid=1, block=64)
+    shifted(A, at).launch(grid=1, block=64)
+
+if __name__ == "__main__":
+    import numpy as np
+    from flylab.errors import OutOfBounds
+    a = np.zeros(64, np.float32)
+    for call in (launch_two, launch_two, flyc.compile(launch_two, a, 0)):
+        for at in (1, 0, 1):
+            try:
+                call(a, at)
+            except OutOfBounds:
+                assert at == 1
+""")
+    found = json.loads(flylab("run", kernels, "--json").out)
+    told = [(row["kernel"], row["stopped"]) for row in found["launches"]]
+    stopped, done = [("fill", False), ("shifted", True)], [("fill", False), ("shifted", False)]
+    assert told == (stopped + done + stopped) * 3 and found["errors"] == []

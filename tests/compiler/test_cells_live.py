@@ -1,4 +1,4 @@
-"""Kernels in the cells of a real notebook kernel: edited, under magics, from files, reloaded modules and structs."""
+"""R07: kernels in the cells of a real notebook kernel: edited, under magics, from files, modules reloaded, structs."""
 
 from __future__ import annotations
 

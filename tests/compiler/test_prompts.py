@@ -1,4 +1,4 @@
-"""Kernels whose text is had in other ways: typed into Python's prompts, in a doctest, rewritten by pytest."""
+"""R07: kernels whose text is had in other ways: typed into Python's prompts, in a doctest, rewritten by pytest."""
 
 from __future__ import annotations
 

@@ -445,7 +445,7 @@ def test_function_without_source() -> None:
 
 
 def test_compile_of_something_else() -> None:
-    with pytest.raises(TraceError, match="flyc.compile of 3"):
+    with pytest.raises(ArgumentError, match="flyc.compile of 3"):
         flyc.compile(3)
 
 

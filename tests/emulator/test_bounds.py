@@ -178,7 +178,7 @@ def test_the_cases_of_users(chip: str) -> None:
     part = np.arange(20, dtype="i4").reshape(4, 5)[1:3, 1:4]
     launch(part, 3)
     with pytest.raises(OutOfBounds, match=r"between the elements of 'a' \(shape \(2, 3\), strides \(5, 1\), i32\), at "
-                                          r"element \(0, 3\), and mode 1 has 3\n.*thread \(3, 0, 0\)"):
+                                          r"element \(0, 3\), and dimension 1 has 3\n.*thread \(3, 0, 0\)"):
         launch(part, 4)
     assert {at for at in range(-8, 40) if not error_of("global_load_ubyte", chip, part, at)} == {
         *range(12), *range(20, 32)}
@@ -193,12 +193,12 @@ def test_which_element() -> None:
         said[name] = error_of("global_load_dword", "gfx942", array, int(4 * at)).split("\n")[0].partition(" of 'a0' ")
     assert said["row"][::2] == (f"a read of 4 bytes at address {ARRAYS + 88:#x} is out of "
                                 "bounds: 8 bytes after the end",
-                                "(shape (4, 5), strides (5, 1), f32), at element (4, 2), and mode 0 has 4")
-    assert said["before"][2].endswith("at element (-1, 2), and mode 0 has 4")
-    assert said["column"][2].endswith("(shape (4, 5), strides (8, 1), f32), at element (1, 7), and mode 1 has 5")
-    assert said["last"][2].endswith("at element (3, 7), and mode 1 has 5")
-    assert said["turned"][2].endswith("(shape (4, 5), strides (-5, -1), f32), at element (-1, 4), and mode 0 has 4")
-    assert said["odd"][2].endswith("at element (4, 0), and mode 0 has 4")
+                                "(shape (4, 5), strides (5, 1), f32), at element (4, 2), and dimension 0 has 4")
+    assert said["before"][2].endswith("at element (-1, 2), and dimension 0 has 4")
+    assert said["column"][2].endswith("(shape (4, 5), strides (8, 1), f32), at element (1, 7), and dimension 1 has 5")
+    assert said["last"][2].endswith("at element (3, 7), and dimension 1 has 5")
+    assert said["turned"][2].endswith("strides (-5, -1), f32), at element (-1, 4), and dimension 0 has 4")
+    assert said["odd"][2].endswith("at element (4, 0), and dimension 0 has 4")
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -371,5 +371,5 @@ def test_an_access_beyond_the_array_that_is_cut_off() -> None:
   s_endpgm"""))
     assert device.launch(grid=1, block=64, args=[array]).clamped == 54
     with pytest.raises(OutOfBounds, match=r"right after the end of 'a0' \(shape \(10,\), .*, at element 10, and "
-                                          r"mode 0 has 10\n.*thread \(10, 0, 0\)"):
+                                          r"dimension 0 has 10\n.*thread \(10, 0, 0\)"):
         device.launch(grid=1, block=64, args=[array], check="all")

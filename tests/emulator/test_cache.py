@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
-from flylab.emulator.handlers import jit
+from flylab.emulator.handlers import jit, kept
 from flylab.errors import ToolchainError
 from tests.emulator.toolchain import assembly
 
@@ -34,14 +35,18 @@ SCRIPT = textwrap.dedent(f"""
 ROOT = Path(__file__).parents[2]
 
 
-def run(directory: Path | str, before: str = "", root: Path = ROOT, **environment: str) -> tuple[bool, int]:
+def run(directory: Path | str, before: str = "", root: Path = ROOT, fails: str = "",
+        **environment: str) -> tuple[bool, int]:
     """A fresh process with this cache: whether the result is right, and how many handlers it compiled.
 
-    `root` is the directory with the package.
+    `root` is the directory with the package; `fails` is what its error says where it is to fail.
     """
     variables = {"FLYLAB_EMULATOR_CACHE_DIR": str(directory), "PATH": ""} | environment
     done = subprocess.run([sys.executable, "-c", before + SCRIPT], capture_output=True, text=True, timeout=120,
                           env=variables, cwd=root)
+    if fails:
+        assert done.returncode and fails in done.stderr, done.stderr
+        return False, -1
     assert done.returncode == 0, done.stderr
     right, count = done.stdout.split()
     return right == "True", int(count)
@@ -88,6 +93,31 @@ def test_a_cache_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("a file where a directory should be")
     assert run(file) == (True, COUNT)
+    assert run(file, "import warnings; warnings.simplefilter('error')\n", fails="CacheWarning: the software device's "
+               f"handlers: nothing can be kept in {file} (Not a directory, see FLYLAB_EMULATOR_CACHE_DIR)")
+    assert run("~nobody-of-this-name/x", fails="FLYLAB_EMULATOR_CACHE_DIR='~nobody-of-this-name/x' needs a home folder")
+
+
+def test_handlers_of_versions_that_nobody_uses_go(tmp_path: Path) -> None:
+    """When another version writes its first; what is used now stays, and whatever is not a version's folder."""
+    used, old, mine = tmp_path / f"{kept.FOLDER}used", tmp_path / f"{kept.FOLDER}old", tmp_path / "mine"
+    for folder in (used, old, mine):
+        (folder / "ab").mkdir(parents=True)
+        (folder / "ab" / "some.o").write_bytes(b"x")
+    (tmp_path / f"{kept.FOLDER}file").write_text("mine")
+    long_ago = time.time() - kept.UNUSED - 10
+    for path in (old, mine, tmp_path / f"{kept.FOLDER}file"):
+        os.utime(path, (long_ago, long_ago))
+    kept.sweep(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {used.name, "mine", f"{kept.FOLDER}file"}
+    first = kept.Kept(tmp_path, "a version")
+    first.write("cd" * 32, b"code")
+    (folder,) = set(tmp_path.iterdir()) - {used, mine, tmp_path / f"{kept.FOLDER}file"}
+    os.utime(folder, (long_ago, long_ago))
+    assert kept.Kept(tmp_path, "a version").read("cd" * 32) == b"code"
+    kept.sweep(tmp_path)
+    assert folder.exists() and first.read("cd" * 32) == b"code"
+    assert kept.Kept(tmp_path, "another").read("cd" * 32) is None
 
 
 def test_a_directory_from_the_home(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # "" is flylab itself, for its version.
 BASE = frozenset({"background", "by_code", "locks", "places", "errors", "targets", "dtypes", "mfma", "lds_banks",
-                  "settings", "shown", "own_source", ""})
+                  "settings", "shown", "own_source", "cache_warnings", "installing", ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
@@ -27,8 +27,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "by_code": frozenset(),
     "places": frozenset({"by_code"}),
     "shown": frozenset(),
+    "installing": frozenset(),
     "own_source": frozenset({""}),
     "errors": frozenset({"places"}),
+    "cache_warnings": frozenset({"errors", "places"}),
     "targets": frozenset({"errors", "places"}),
     "dtypes": frozenset({"errors", "targets"}),
     "mfma": frozenset({"errors", "targets", "locks"}),

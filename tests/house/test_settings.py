@@ -10,7 +10,7 @@ import pytest
 
 from flylab import settings
 from flylab.errors import FlylabError
-from flylab.settings import FLAG, FOLDER, Setting, choice, number
+from flylab.settings import FLAG, FOLDER, Setting, choice, number, size
 from tests.house.rules import ROOT, tracked
 
 # It compares the variables of all rows at each launch, and so reads them its own way.
@@ -54,6 +54,21 @@ def test_numbers(text: str, value: int | None, monkeypatch: pytest.MonkeyPatch) 
         assert row.value() == value
     else:
         with pytest.raises(FlylabError, match="is no number from 8 to 64"):
+            row.value()
+
+
+@pytest.mark.parametrize("text, value", [
+    ("8", 8), ("1k", 1024), ("1K", 1024), ("3KiB", 3072), ("2MB", 2 << 20), ("512M", 512 << 20), ("1g", 1 << 30),
+    ("1T", 1 << 40), ("2T", None), ("7", None), ("M", None), ("1.5G", None), ("1 G", None), ("-1K", None),
+    ("\u0668K", None), ("8B", None), ("1Ki", None), ("1MM", None),
+])
+def test_sizes(text: str, value: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Setting("TRIED", "9", size(8, 1 << 40), "")
+    monkeypatch.setenv("FLYLAB_TRIED", text)
+    if value is not None:
+        assert row.value() == value
+    else:
+        with pytest.raises(FlylabError, match="is no number of bytes from 8 to .*\nhint: .*4096, 512M or 2G"):
             row.value()
 
 

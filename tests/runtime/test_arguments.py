@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 import flylab.compiler as flyc
 import flylab.expr as fx
 from flylab.dtypes import DTYPES
-from flylab.errors import ArgumentError, OutOfBounds, TraceError
+from flylab.errors import ArgumentError, OutOfBounds
 from flylab.expr.promotion import integer_range
 from flylab.runtime.arguments import bind, pack_number
 from tests.samples import cell
@@ -182,13 +182,13 @@ BAD: dict[str, tuple[tuple[Any, ...], dict[str, Any], str, str]] = {
     "list for a tensor": (([1.0],), {}, "'A' is an fx.Tensor, and gets a list", "torch tensor"),
     "none for a tensor": ((None,), {}, "gets a NoneType", "numpy array"),
     "float for an integer": ((F32, 2.5), {}, "'n: fx.Int32' gets 2.5 (a float)", "-2147483648 to 2147483647"),
+    "array for a number": ((F32, F32), {}, "'n: fx.Int32' gets a numpy.ndarray of shape (8,), float32", "integer"),
     "float of the trace": ((F32, fx.Float32(2.5)), {}, "'n: fx.Int32' gets 2.5", "integer"),
     "numpy float for an integer": ((F32, np.float32(2.5)), {}, "'n: fx.Int32' gets 2.5", "integer"),
     "too large": ((F32, 2**31), {}, "gets 2147483648", "2147483647"),
     "negative for unsigned": ((F32, 1, -1), {}, "'u: fx.Uint8' gets -1", "0 to 255"),
     "text for a float": ((F32, 1, 1, "3"), {}, "'x: fx.Float32' gets '3'", "a number"),
     "number for a Boolean": ((F32,), {"b": 1}, "'b: fx.Boolean' gets 1", "True or False"),
-    "array for a number": ((F32, F32), {}, "'n: fx.Int32' gets", "integer"),
     "list for a constant": ((F32,), {"c": [1]}, "'c: fx.Constexpr[int]' gets [1]", "type int"),
     "float for a constant": ((F32,), {"c": 1.0}, "gets 1.0", "type int"),
     "text for a float constant": ((F32,), {"f": "1"}, "'f: fx.Constexpr[float]' gets '1'", "type float"),
@@ -360,7 +360,7 @@ def test_a_compilation_takes_only_what_it_was_made_for() -> None:
     compiled(a)
     assert (a == 2).all()
     for other in (np.zeros(9, np.float32), np.zeros(8, np.int32), np.zeros(16, np.float32)[::2]):
-        with pytest.raises(TraceError, match="'T' was compiled for f32, global, 8:1, and gets") as caught:
+        with pytest.raises(ArgumentError, match="'T' was compiled for f32, global, 8:1, and gets") as caught:
             compiled(other)
         assert "launcher" in (caught.value.hint or "")
 

@@ -26,6 +26,7 @@ from flylab.runtime.device import (
     parse,
 )
 from tests.kernels import reference_kernels
+from tests.samples import cell
 
 A = np.zeros(1024, np.float32)
 VARIABLES = ("FLYLAB_DEVICE", "FLYDSL_DEVICE", "ARCH", "FLYLAB_COMPILE_OPT_LEVEL", "FLYDSL_COMPILE_OPT_LEVEL")
@@ -55,9 +56,50 @@ def test_order_of_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(current()) == "emulated:gfx950"
 
 
+def test_emulated_alone_is_the_chip_of_arch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYLAB_DEVICE", "emulated")
+    assert str(current()) == "emulated:gfx942"
+    monkeypatch.setenv("ARCH", "gfx950")
+    assert str(current()) == str(parse("emulated")) == "emulated:gfx950"
+    with flylab.use("emulated"):
+        monkeypatch.delenv("ARCH")
+        assert str(current()) == "emulated:gfx950"  # what it was where it was chosen
+    assert str(current()) == "emulated:gfx942"
+
+
+@pytest.mark.parametrize("text", ["emulated:gfx950", "hip", "emulated", "sm_90"])
+def test_arch_takes_chips_alone(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCH", text)
+    for look in (current, lambda: parse("emulated")):
+        with pytest.raises(FlylabError) as caught:
+            look()
+        assert caught.value.message == f"ARCH={text!r} in the environment: unknown chip {text!r}"
+        assert caught.value.hint == "flylab knows gfx942 (MI300X), gfx950 (MI350X)"
+    assert str(parse("emulated:gfx950")) == "emulated:gfx950"
+
+
+def test_a_launch_follows_arch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two launches of one launcher, as the plan of the first is kept."""
+    monkeypatch.setenv("FLYLAB_DEVICE", "emulated")
+    names = cell("""
+        @flyc.kernel
+        def k(A: fx.Tensor):
+            A[fx.thread_idx.x] = 1.0
+
+        @flyc.jit
+        def launch(A: fx.Tensor):
+            k(A).launch(grid=1, block=64)
+    """)
+    found = []
+    for chip in ("gfx942", "gfx950", "gfx942"):
+        monkeypatch.setenv("ARCH", chip)
+        found += [str(names["launch"](A).device) for _ in range(3)]
+    assert found == [f"emulated:{chip}" for chip in ("gfx942", "gfx950", "gfx942") for _ in range(3)]
+
+
 def test_use_holds_until_the_next() -> None:
     try:
-        assert repr(flylab.use("gfx950")) == "<device emulated:gfx950>"
+        assert repr(flylab.use("gfx950")) == repr(flylab.device()) == "<device emulated:gfx950>"
         assert str(flyc.compile(reference_kernels.layout_copy, A, A, 1024).target) == "gfx950"
     finally:
         flylab.use(None)
@@ -146,6 +188,8 @@ def test_use_is_left_by_an_error() -> None:
     "spec, kind, words",
     [
         ("gfx90a", FlylabError, "gfx942"),
+        ("MI300X", FlylabError, "MI300X is gfx942"),
+        ("emulated:mi355", FlylabError, "mi355 is gfx950"),
         ("cuda", FlylabError, "emulated:gfx950"),
         ("", FlylabError, "emulated"),
         ("emulated:gfx1100", FlylabError, "gfx942"),

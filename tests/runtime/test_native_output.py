@@ -1,4 +1,4 @@
-"""What native libraries print shows in the cell that made them print: ipykernel's part, and ours."""
+"""R16: what native libraries print shows in the cell that made them print: ipykernel's part, and ours."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def live() -> Iterator[Notebook]:
 
 
 def test_of_the_main_thread(live: Notebook) -> None:
-    shown = live.run("libc.puts(b'from C'); os.write(1, b'written\\n'); os.write(2, b'error\\n'); print('Python')")
+    native = "libc.puts(b'from C'); os.write(1, b'written\\n'); os.write(2, b'error\\n')"
+    shown = live.run(native + "; print('Python\\n', end='')")  # in one piece: ipykernel's threads write between two
     assert sorted(shown.stdout.splitlines()) == ["Python", "from C", "written"] and shown.stderr == "error\n"
     assert live.printed("print('next')") == "next\n"
 
@@ -57,7 +58,7 @@ def test_of_another_thread(live: Notebook) -> None:
 
 
 def test_while_compiling(live: Notebook) -> None:
-    shown = live.run("VALUE = 2.0\nlaunch(A)\nprint(A[0])")
+    shown = live.run("VALUE = 2.0\nlaunch(A)\nprint(f'{A[0]}\\n', end='')")
     assert sorted(shown.stdout.splitlines()) == ["2.0", "C in flylab-native", "descriptor 1"]
     assert shown.stderr == "descriptor 2\n"
 

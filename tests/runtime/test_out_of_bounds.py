@@ -33,14 +33,14 @@ def test_a_row_with_and_without_its_mask() -> None:  # D05
     bare = kernel_of("t = fx.thread_idx.x\nA[t] = A[t] + 1.0", block=4)["launch"]
     with pytest.raises(OutOfBounds) as caught:
         bare(np.zeros(3, np.float32))
-    assert "right after the end of 'A' (shape (3,), strides (1,), f32), at element 3, and mode 0 " in str(caught.value)
+    assert "right after the end of 'A' (shape (3,), strides (1,), f32), at element 3, and dim" in str(caught.value)
     assert "block (0, 0, 0), thread (3, 0, 0)" in str(caught.value) and caught.value.where.line == 4
 
 
 def test_the_views_of_users() -> None:  # D04
     double = kernel_of("t = fx.thread_idx.x\nB[t] = A[t]", BOTH, block=4)["launch"]
     base, out = np.arange(5, dtype=np.float32), np.zeros(4, np.float32)
-    with pytest.raises(OutOfBounds, match=r"of 'A' \(shape \(3,\), strides \(2,\), f32\), at element 3, and mode 0"):
+    with pytest.raises(OutOfBounds, match=r"of 'A' \(shape \(3,\), strides \(2,\), f32\), at element 3, and dim"):
         double(base[::2], out)
     flat = kernel_of("""
         p = fx.get_iter(A)
@@ -119,5 +119,5 @@ def test_the_second_statement_of_a_loop_in_a_cell() -> None:  # D09
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert "OutOfBounds\x1b[39m: cell In[1], line 9, in k\n    B[t + 16 * i] = x + 1.0\n" in done.stdout
-    assert "right after the end of 'B' (shape (60,), strides (1,), f32), at element 60, and mode 0" in done.stdout
+    assert "right after the end of 'B' (shape (60,), strides (1,), f32), at element 60, and dimension 0" in done.stdout
     assert "block (0, 0, 0), thread (12, 0, 0)" in done.stdout

@@ -113,6 +113,22 @@ def test_null_can_be_passed_and_asked_for() -> None:
     assert a[0] == 7
 
 
+def test_null_that_is_read_is_called_so() -> None:
+    """With bytes, without, and as a ctypes pointer; an empty array is called empty."""
+    for null in (0, None, ctypes.c_void_p()):
+        for nbytes in (None, 256):
+            with pytest.raises(OutOfBounds, match="at address 0x0: 'P' is a null pointer") as caught:
+                scale(flyc.from_c_void_p(fx.Float32, null, nbytes=nbytes), 3)
+            assert "the address of memory" in str(caught.value.hint)
+
+
+def test_hints_name_the_format_that_was_given() -> None:
+    for number in (fx.Float16, fx.Int32, fx.Uint8):
+        with pytest.raises(ArgumentError, match="nobody says how many bytes lie there") as caught:
+            scale(flyc.from_c_void_p(number, 4096), 3)
+        assert f"flyc.from_c_void_p(fx.{number.dtype}, address, nbytes=...)" in str(caught.value.hint)
+
+
 def test_pointers_go_on_to_kernels_and_tensors_give_theirs() -> None:
     names = cell("""
         @flyc.kernel
@@ -159,6 +175,11 @@ tensor_and_constant = cell("""
 """)["tensor_and_constant"]
 WRONG: dict[str, tuple[Any, str, str]] = {
     "address": (lambda: flyc.from_c_void_p(fx.Float32, 1.5), "of 1.5 (a float)", "an int, a ctypes.c_void_p"),
+    "array": (lambda: flyc.from_c_void_p(fx.Float32, np.zeros((4, 2), np.float32)),
+              "of a numpy.ndarray of shape (4, 2), float32", "an int"),
+    "array first": (lambda: flyc.from_c_void_p(np.zeros(999), 4096),
+                    "from_c_void_p of a numpy.ndarray of shape (999,), float64: the format comes first", "fx.Float32"),
+    "address for a tensor": (lambda: tensor_and_constant(4096, 1), "'A' is an fx.Tensor", "annotation fx.Pointer"),
     "negative": (lambda: flyc.from_c_void_p(fx.Float32, -4), "of -4", "an int"),
     "bytes": (lambda: flyc.from_c_void_p(fx.Float32, 4096, nbytes=-1), "nbytes=-1", "0 or more"),
     "shape": (lambda: flyc.from_c_void_p(fx.Float32, 4096, shape=(2, -1)), "shape=(2, -1)", "number of elements"),
@@ -166,7 +187,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
               "stays inside"),
     "space": (lambda: flyc.from_c_void_p(fx.Float32, 4096, address_space=fx.AddressSpace.Shared), "shared memory",
               "global memory"),
-    "bare address": (lambda: scale(4096, 1), "'P: fx.Pointer' gets 4096 (a int), which does not say what lies there",
+    "bare address": (lambda: scale(4096, 1), "'P: fx.Pointer' gets 4096 (an int), which does not say what lies there",
                      "flyc.from_c_void_p(fx.Float32, address, nbytes=...)"),
     "list": (lambda: flyc.from_dlpack([1.0]), "gets a list", "torch tensor"),
     "numpy for torch": (lambda: flyc.from_torch_tensor(np.zeros(3)), "from_torch_tensor of a ndarray", "from_dlpack"),
@@ -174,7 +195,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "Boolean": (lambda: flyc.from_c_void_p(fx.Boolean, 4096), "from_c_void_p to Boolean: less than a byte", "fx.Uint8"),
     "4 bits": (lambda: flyc.from_c_void_p(fx.Float4E2M1FN, 4096), "less than a byte has no address", "fx.Uint8"),
     "no shape": (lambda: tensor_and_constant(flyc.from_c_void_p(fx.Int8, 4096), 1), "'A' is an fx.Tensor, and gets P",
-                 "shape=..."),
+                 "annotate it A: fx.Pointer, or"),
     "constant": (lambda: tensor_and_constant(np.zeros(3), flyc.from_dlpack(np.zeros(3))),
                  "'c: fx.Constexpr' gets TensorArgument(f64, global, 3:1), and is a constant", "c: fx.Tensor"),
     "no type": (lambda: flyc.JitArgumentRegistry.register(3), "register(3): a int, not a class", "the class"),

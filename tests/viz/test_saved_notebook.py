@@ -1,4 +1,4 @@
-"""A notebook that is saved and opened without a kernel: the pictures of every view are in it, as often as they like."""
+"""R16: a notebook that is saved and opened without a kernel has the pictures of every view, as often as they like."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ def unescaped(text: str, base: int = 16) -> str:
 def escaped(text: str) -> str:
     r"""A string as it is written in LLVM IR.
 
-    >>> escaped('grün "x"')
-    'gr\C3\BCn \22x\22'
+    >>> print(escaped('grün "x"'))
+    gr\C3\BCn \22x\22
     """
     return "".join(chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:02X}" for byte in text.encode())
 

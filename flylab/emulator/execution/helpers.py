@@ -51,18 +51,24 @@ class _Helpers:
 
     def submit(self, task: Task, threads: int) -> None:
         self.tasks.put(task)
-        if self.threads < threads:
+        if self.threads < threads and start(self._serve, f"flylab-helper-{self.threads + 1}"):
             self.threads += 1
-            start(self._serve, f"flylab-helper-{self.threads}")
 
     def _serve(self) -> None:
         while True:
             self.tasks.get().run()
 
 
-def start(work: Work, name: str) -> None:
-    """A thread of its own for some work. Python does not wait for it at its end: `run` sees to that."""
-    threading.Thread(target=work, name=name, daemon=True).start()
+def start(work: Work, name: str) -> bool:
+    """A thread of its own for some work; False where Python is at its end, and starts no thread any more.
+
+    Python does not wait for it at its end: `run` sees to that.
+    """
+    try:
+        threading.Thread(target=work, name=name, daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def submit(work: Work, threads: int) -> Task:

@@ -22,6 +22,7 @@ OUTSIDE_HINTS = ("use buffer instructions, which read 0 beyond their descriptor'
 NULL_HINTS = ("the kernel's descriptor does not ask for its arguments: .amdhsa_user_sgpr_kernarg_segment_ptr 1",
               "an array argument is None, or its pointer was not passed on")
 EMPTY_HINT = "launch only where there is data"
+ADDRESS_HINT = "pass the address of memory: 0 is that of none"
 HOLE_HINT = "step by the strides of the view, or pass a contiguous copy of it"
 CUT_HINT = 'mask the access; check="auto" counts it as clamped and lets it be'
 
@@ -31,8 +32,11 @@ def outside(kernel: IsaKernel, address: int, size: int, instruction: Instruction
     """What an access that lies in no buffer did wrong, and a hint."""
     access = _access(address, size, instruction)
     if address < FIRST_ADDRESS:
-        if empty := [b.name for b in given if not b.nbytes and b.start < FIRST_ADDRESS]:
-            return f"{access} is out of bounds: '{empty[0]}' is empty", EMPTY_HINT
+        empty = [b for b in given if not b.nbytes and b.start < FIRST_ADDRESS]
+        if empty and empty[0].view is not None and not empty[0].view.shape:
+            return f"{access}: '{empty[0].name}' is a null pointer", ADDRESS_HINT
+        if empty:
+            return f"{access} is out of bounds: '{empty[0].name}' is empty", EMPTY_HINT
         return f"{access}: a null pointer", _null_hint(kernel)
     given = [*given, *(replace(b, window=0) for b in given if b.window)]
     for buffer in (*given, *own) if _writes(instruction) else ():
@@ -96,16 +100,16 @@ def _told(buffer: Buffer, address: int, size: int) -> str:
 
 
 def element_at(view: View, at: int) -> str:
-    """The element that byte `at` of an array would belong to, and the modes it is too far along; "" without strides.
+    """The element that byte `at` of an array would belong to, and where it is too far along; "" without strides.
 
     >>> element_at(View((4, 5), (20, 4), 4), 88), element_at(View((3,), (8,), 4), 4)
-    (', at element (4, 2), and mode 0 has 4', ', 4 bytes after the start of element 0')
+    (', at element (4, 2), and dimension 0 has 4', ', 4 bytes after the start of element 0')
     """
     if not any(view.strides):
         return ""
     index, rest = view.index(at)
     shown = index[0] if len(index) == 1 else index
-    beyond = [f"mode {n} has {extent}" for n, extent in enumerate(view.shape) if not 0 <= index[n] < extent]
+    beyond = [f"dimension {n} has {extent}" for n, extent in enumerate(view.shape) if not 0 <= index[n] < extent]
     if not beyond:
         return f", {rest} bytes after the start of element {shown}"
     return f", at element {shown}, and {' and '.join(beyond)}"

@@ -60,10 +60,15 @@ class Report:
     """What was counted, of a launch with `counters=True`."""
     log: AccessLog | None = field(default=None, repr=False)
     """The accesses of memory, of a launch with `log=True`."""
+    threads: int = field(default=0, repr=False)
+    checks: tuple[str, ...] = field(default=(), repr=False)
+    """What the launch was checked for, by name."""
 
     def __str__(self) -> str:
-        counts = ((self.workgroups, "workgroup", "s"), (self.waves, "wave", "s"),
-                  (self.instructions, "instruction", "s"), (self.clamped, "clamped access", "es"))
+        counts = [(self.workgroups, "workgroup", "s"), (self.waves, "wave", "s"),
+                  (self.instructions, "instruction", "s"), (self.clamped, "clamped access", "es")]
+        if not self.clamped:
+            del counts[-1]
         said = ", ".join(f"{number} {what}{many if number != 1 else ''}" for number, what, many in counts)
         return f"{self.kernel}: {said} ({self.source})"
 
@@ -182,7 +187,8 @@ class Run:
         if status == SUSPENDED or self.launch.stepping:
             task = Task(partial(self._work, 0, status))
             tasks.append(task)
-            start(task.run, "flylab-launch")
+            if not start(task.run, "flylab-launch"):
+                task.run()
             task.wait()
         self.busy[0] = False
 
@@ -261,4 +267,5 @@ def finished(launch: Run) -> Report:
         raise error_
     return Report(loaded.kernel.name, geometry.workgroups, geometry.workgroups * geometry.waves,
                   sum(w.count for w in launch.workers), sum(w.clamped for w in launch.workers),
-                  counters=launch.watching.counters(), log=launch.watching.log(launch))
+                  counters=launch.watching.counters(), log=launch.watching.log(launch),
+                  threads=geometry.threads * geometry.workgroups, checks=loaded.watch.checks)

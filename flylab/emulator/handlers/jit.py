@@ -1,25 +1,22 @@
 """Handlers as machine code: compiled one by one for this host by LLVM, kept on disk, linked into the process once.
 
-An object's name on disk is a hash of all that decides its code: llvmlite's version, the host's processor and its
-features, the source that it is made with, and the handler's key. A file that is damaged or cut is compiled again.
+An object is found on disk by all that decides its code: llvmlite's version, the host's processor and its features, the
+source that it is made with, and the handler's key. A file that is damaged or cut is compiled again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import struct
-import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from flylab import settings
 from flylab.background import interruptible
 from flylab.emulator.handlers.changes import counting
-from flylab.errors import FlylabError, ToolchainError
+from flylab.emulator.handlers.kept import Kept, directory, kept
+from flylab.errors import ToolchainError
 from flylab.locks import fork_safe_lock
 from flylab.own_source import digest_of
 
@@ -29,31 +26,25 @@ _lock = fork_safe_lock()
 _addresses: dict[str, int] = {}
 
 
-def cache_directory() -> Path | None:
-    """Where objects are kept: `FLYLAB_EMULATOR_CACHE_DIR`, else `~/.flylab/cache/emulator`, or None without a home."""
-    try:
-        return settings.EMULATOR_CACHE_DIR.value()
-    except FlylabError:
-        return None
-
-
 def addresses(wanted: Mapping[str, Callable[[str], str]]) -> dict[str, int]:
     """The address of each handler, by key; `wanted` maps a key to what writes its IR, given the function's name.
 
     Ctrl-C returns at once, while the handlers that are missing are made, and kept, behind it.
     """
     if missing := {key: write for key, write in wanted.items() if key not in _addresses}:
-        interruptible(_make, missing)
+        interruptible(_make, missing).warn()
     return {key: _addresses[key] for key in wanted}
 
 
-def _make(wanted: Mapping[str, Callable[[str], str]]) -> None:
+def _make(wanted: Mapping[str, Callable[[str], str]]) -> Kept:
     with _lock:
-        host, directory = _host(), cache_directory()
-        symbols = {key: host.add(key, write, directory) for key, write in wanted.items() if key not in _addresses}
+        host = _host()
+        on_disk = kept(directory(), host.salt)
+        symbols = {key: host.add(key, write, on_disk) for key, write in wanted.items() if key not in _addresses}
         host.engine.finalize_object()
         for key, symbol in symbols.items():
             _addresses[key] = host.engine.get_function_address(symbol)
+    return on_disk
 
 
 def load() -> None:
@@ -81,17 +72,15 @@ class _Host:
         self.engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.machine)
         self.salt = f"{llvmlite.__version__} {llvm.llvm_version_info} {cpu} {flat} {_SOURCE}"
 
-    def add(self, key: str, write: Callable[[str], str], directory: Path | None) -> str:
+    def add(self, key: str, write: Callable[[str], str], on_disk: Kept) -> str:
         """Adds the object of a handler to the engine, from disk or from the compiler; its symbol."""
         digest = hashlib.sha256(f"{self.salt} {key}".encode()).hexdigest()
         symbol = f"flylab_{digest[:32]}"
-        path = f"{directory}/{digest[:2]}/{digest[2:40]}.o" if directory else None
-        data = _read(path) if path else None
+        data = on_disk.read(digest)
         if data is None:
             text = write(symbol)
             data = self._compile(text if key.startswith(PROBE) else counting(text))
-            if path:
-                _write(path, data)
+            on_disk.write(digest, data)
         self.engine.add_object_file(self.llvm.ObjectFileRef.from_data(data))
         return symbol
 
@@ -150,26 +139,3 @@ def _host() -> Any:
 
 # Of the files as they were when this process read them: they may change before the first launch.
 _SOURCE = digest_of("emulator")
-
-
-def _read(path: str) -> bytes | None:
-    """The object in a file, or None where there is none or its checksum does not fit."""
-    try:
-        with open(path, "rb", buffering=0) as file:
-            data = file.read()
-    except OSError:
-        return None
-    return data[32:] if data[:32] == hashlib.sha256(data[32:]).digest() else None
-
-
-def _write(path: str, data: bytes) -> None:
-    """Keeps an object. A full or read-only disk costs the next start some time, and nothing else."""
-    try:
-        directory = os.path.dirname(path)
-        os.makedirs(directory, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=directory)
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(data).digest() + data)
-        os.replace(name, path)
-    except OSError:
-        return

@@ -203,8 +203,8 @@ class Fingerprint:
             stored = state(value) if is_by_state(kind) else ()
             return self.of(kind), self._hidden(value), self._attributes(value, stored)
         if module not in ("builtins", "itertools") and code.is_pure(module):
-            stored = [(name, found) for name, found in state(value) if name[:2] != "__"]  # no addresses
-            return self.of(kind), self._hidden(value), self.of(stored)
+            fields = [(name, found) for name, found in state(value) if name[:2] != "__"]  # no addresses
+            return self.of(kind), self._hidden(value), self.of(fields)
         raise Unfit(f"it reads an object of {module}.{kind.__qualname__}, whose contents no key tells")
 
     def _hidden(self, value: Any) -> Plain:

@@ -15,6 +15,7 @@ from flylab.compiler.passing import HostArgument
 from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.dialect.types import MemRef, Ptr
 from flylab.errors import FlylabError
+from flylab.locks import IMPORTING
 from flylab.runtime.cache import entry
 from flylab.runtime.cache.fingerprint import Fingerprint, Unfit
 from flylab.runtime.cache.identity import identity
@@ -86,7 +87,8 @@ class Place:
         code = made.code
         made.code = self._code(lambda: code)
         if not self.store.write(self.name, data):
-            return f"not kept on disk: {self.store.folder} cannot be written"
+            return "not kept on disk: " + (f"{self.store.folder} cannot be written" if self.store.fits(data) else
+                                            f"it is larger than {settings.CACHE_BYTES.names[0]}={self.store.most}")
         self.store.note(f"{self.name} {self.input.launcher.name} {self.input.target}")
         return KEPT
 
@@ -136,7 +138,8 @@ _store = functools.cache(Store)
 
 
 def _optimised(made: Compiled) -> Any:
-    from flylab.codegen import amdgpu
+    with IMPORTING:
+        from flylab.codegen import amdgpu
 
     return amdgpu.optimise(made.llvm, made.target, made.opt_level)
 

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flylab.locks import cached_property
 from flylab.runtime.cache.entry import packed, unpacked
@@ -29,6 +29,10 @@ class KeptCode:
     name: str
     files: tuple[str, ...]
     optimise: Callable[[], Code] = field(repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled without the store, which another process need not have."""
+        return _itself, (self.optimised,)
 
     @cached_property
     def optimised(self) -> Code:
@@ -71,6 +75,10 @@ class KeptCode:
             data = make()
             self.store.write(name, data)
         return data
+
+
+def _itself(code: Code) -> Code:
+    return code
 
 
 def _digest(files: Sequence[str]) -> str:

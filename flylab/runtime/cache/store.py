@@ -9,20 +9,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from flylab.errors import CacheWarning
+from flylab import cache_warnings, settings
 from flylab.locks import cached_property
 from flylab.runtime.cache.file_lock import locked
 
 MAGIC = b"flylab compilation, format 1\n"
 """How a file begins. Another format has another number."""
+_FORMAT = re.compile(rb"flylab compilation, format \d+\n")
 DIGEST = 32
 LOCKS = 256
 """How many files there are for locks; a key has one of them."""
@@ -32,8 +33,6 @@ STALE = 3600.0
 """Seconds after which a file that was never finished was left by a process that ended in the middle of it."""
 MOST_LOG = 1 << 20
 """Bytes of the log, of which the older half goes where there are more."""
-
-_warned: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -50,16 +49,16 @@ class Store:
             with open(path, "rb", buffering=0) as file:
                 status = os.fstat(file.fileno())
                 data = file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # writing tells of a folder that is none
             return None
         except OSError as error:
-            self._warn("read", f"{path} cannot be read ({_why(error)})")
+            kind = "folder" if isinstance(error, PermissionError) else "read"
+            self._warn(kind, f"{path} cannot be read ({cache_warnings.why(error)})")
             return None
         start = len(MAGIC) + DIGEST
-        if data[: len(MAGIC)] != MAGIC:
-            known = data[:18] == MAGIC[:18]
-            self._warn("damaged", f"{path} is {'of another format' if known else 'no compilation'}")
-        elif hashlib.sha256(data[start:]).digest() != data[len(MAGIC) : start]:
+        if data[: len(MAGIC)] != MAGIC and _FORMAT.match(data):
+            self._warn("damaged", f"{path} is of another format")
+        elif data[: len(MAGIC)] != MAGIC or hashlib.sha256(data[start:]).digest() != data[len(MAGIC) : start]:
             self._warn("damaged", f"{path} is damaged")
         else:
             if time.time() - status.st_mtime > 60:
@@ -70,6 +69,11 @@ class Store:
 
     def write(self, name: str, data: bytes) -> bool:
         """Put a file there, at once and whole; whether that went well. Where not, a warning tells why."""
+        if not self.fits(data):
+            if self.most:  # 0 asks for it
+                self._warn("large", f"a compilation has {len(data)} bytes, and all of them may have {self.most} "
+                           f"({settings.CACHE_BYTES.names[0]})")
+            return False
         path = self._path(name)
         partial = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.partial"
         try:
@@ -85,10 +89,14 @@ class Store:
                     os.unlink(partial)
                 raise
         except OSError as error:
-            self._warn("write", f"nothing can be kept in {self.folder} ({_why(error)})")
+            self._warn("folder", f"nothing can be kept in {self.folder} ({cache_warnings.why(error)})")
             return False
         self._room.grown(len(data))
         return True
+
+    def fits(self, data: bytes) -> bool:
+        """Whether a file of this may be there at all."""
+        return len(data) <= self.most
 
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[bool]:
@@ -164,10 +172,9 @@ class Store:
 
     def _warn(self, kind: str, what: str) -> None:
         """One warning of a kind in a process: a folder that is full is not told of for each kernel."""
-        if f"{kind} {self.folder}" not in _warned:
-            _warned.add(f"{kind} {self.folder}")
-            rest = "it is compiled anew, and written again" if kind == "damaged" else "flylab goes on without"
-            warnings.warn(f"the cache on disk: {what}; {rest}", CacheWarning, stacklevel=2)
+        rest = {"damaged": "it is compiled anew, and written again", "large": "what is larger is not kept"}
+        cache_warnings.warn(f"{kind} {self.folder}",
+                            f"the cache on disk: {what}; {rest.get(kind, 'flylab goes on without')}")
 
     @cached_property
     def _room(self) -> Room:
@@ -188,7 +195,8 @@ class Room:
         if self.written > self.store.most // 16:
             self.written = 0
             self.thread = threading.Thread(target=self.store.sweep, name="flylab-sweep", daemon=True)
-            self.thread.start()
+            with contextlib.suppress(RuntimeError):  # Python is at its end, and starts no thread any more
+                self.thread.start()
 
 
 def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
@@ -214,7 +222,3 @@ def _write(file: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file, rest) :]
-
-
-def _why(error: OSError) -> str:
-    return error.strerror or str(error)

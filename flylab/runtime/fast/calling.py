@@ -11,7 +11,6 @@ from flylab.compiler.guards import guard_of, never
 from flylab.compiler.jit import Launcher
 from flylab.compiler.signature import CONSTEXPR
 from flylab.compiler.users import PLAIN
-from flylab.places import user_part
 from flylab.runtime import launch
 from flylab.runtime.arguments import Bound
 from flylab.runtime.compiled import Compiled
@@ -37,28 +36,23 @@ def of_compiled(compiled: Compiled) -> Callable[..., Run]:
 
 
 def _caller(plans: Plans, otherwise: Callable[[Plans, Any, Arguments], Run]) -> Callable[..., Run]:
-    """A call goes by its plan, or the other way where it has none. Of an exception that the user's code raised it shows
-    the user's frames, and not those of flylab between them."""
+    """A call goes by its plan, or the other way where it has none."""
     find = plans.find
 
     def call(*args: Any, **named: Any) -> Any:
         key = None
-        try:
-            if find is not None:
-                try:
-                    done = find(*args, **named)
-                except TypeError as error:
-                    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                        raise
-                    # Not even the first line of it ran: the arguments do not bind.
-                else:
-                    if type(done) is not Missed:
-                        return done
-                    key = done.key
-            return otherwise(plans, key, (args, named))
-        except Exception as error:
-            error.__traceback__ = user_part(error.__traceback__)
-            raise
+        if find is not None:
+            try:
+                done = find(*args, **named)
+            except TypeError as error:
+                if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                    raise
+                # Not even the first line of it ran: the arguments do not bind.
+            else:
+                if type(done) is not Missed:
+                    return done
+                key = done.key
+        return otherwise(plans, key, (args, named))
 
     return call
 
@@ -102,7 +96,7 @@ def _dependencies(launcher: Launcher, compiled: Compiled) -> Dependencies | None
 def _run(compiled: Compiled, plans: Plans, key: Any, arguments: Arguments) -> Run:
     """Run a compilation where there is no plan for the arguments.
 
-    Raises `TraceError` where one is of another kind than it was compiled for.
+    Raises `ArgumentError` where one is of another kind than it was compiled for.
     """
     before = None if key is None else Surroundings.now()
     device, bound = launch.fitting(compiled, *arguments)

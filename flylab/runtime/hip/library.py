@@ -13,13 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from flylab import settings
+from flylab import installing, settings
 from flylab.errors import DeviceError, ToolchainError
 from flylab.locks import fork_safe_lock
 from flylab.runtime.hip.sentences import sentence
 
 NAME = "libamdhip64.so"
-INSTALL = "pip install 'flylab[hip]'"
 # Where the system's loader looks, for a library that is in no ROCm folder.
 SYSTEM = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 
@@ -119,7 +118,7 @@ def hip() -> Any:
 
 def no_bindings() -> ToolchainError:
     """The error where AMD's bindings are missing."""
-    return ToolchainError("launching on an AMD GPU needs AMD's bindings of HIP", hint=INSTALL)
+    return ToolchainError("launching on an AMD GPU needs AMD's bindings of HIP", hint=installing.extra("hip"))
 
 
 def _in_child() -> None:

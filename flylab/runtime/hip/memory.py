@@ -105,7 +105,8 @@ class Held:
                 return piece.address + memory.address - piece.start
         raise ArgumentError(f"'{memory.name}' is the address {memory.address:#x} of the host's memory, and nobody says "
                             f"how many bytes lie there, to be copied to {self._device}",
-                            hint="say so: flyc.from_c_void_p(fx.Float32, address, nbytes=...), or pass a tensor")
+                            hint=f"say so: flyc.from_c_void_p(fx.{memory.dtype}, address, nbytes=...), or pass a "
+                            "tensor")
 
     def _bring(self, piece: Staged) -> None:
         what = " and ".join(f"'{name}'" for name in piece.names)

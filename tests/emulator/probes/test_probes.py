@@ -19,9 +19,10 @@ from flylab.emulator.probes.findings import MOST_FINDINGS, Finding, check_error
 from flylab.emulator.probes.probe import MOST_WORDS, Frame, Piece, find
 from flylab.emulator.probes.shadow import GroupShadow, WaveShadow
 from flylab.emulator.state import Worker
-from flylab.emulator.watch import SMALL_LAUNCH, watched
+from flylab.emulator.watch import watched
 from flylab.errors import CheckError, DeviceError, FlylabError, OutOfBounds
 from flylab.places import SourceLine
+from flylab.settings import SMALL_LAUNCH
 from tests.emulator.toolchain import CHIPS, assembly
 from tests.samples import kernel_of
 

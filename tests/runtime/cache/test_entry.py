@@ -226,7 +226,7 @@ def test_bytes_that_are_whole_and_make_no_sense(disk_cache: Path) -> None:
     for wrong in (b"", b"{}", b"12\n{}", data[:-1], data + b"x", data.replace(b'"tensor"', b'"number"'),
                   first + b"\n" + rest.replace(b"yield", b"yiel?"), data.replace(b'"Int32"', b'"Int33"')):
         kept.write(name, wrong)
-        flylab.runtime.cache.store._warned.clear()
+        flylab.cache_warnings._said.clear()
         with pytest.warns(CacheWarning, match="is damaged .* compiled anew, and written again") as found:
             again = flyc.compile(defined("<notebook 1>"), *arrays(), 20, 4, 2.0)
         assert len(found) == 1 and again.kept == KEPT and kept.read(name) == data
@@ -241,7 +241,7 @@ def test_cut_on_disk_means_compiled_again(disk_cache: Path) -> None:
     before = {file: file.read_bytes() for file in files}
     for file in files:
         file.write_bytes(before[file][:100])
-    flylab.runtime.cache.store._warned.clear()
+    flylab.cache_warnings._said.clear()
     with pytest.warns(CacheWarning) as found:
         assert defined("<notebook 1>")(a, b, 20, 4, 2.0).compiled.kept == KEPT
     assert len(found) == 1

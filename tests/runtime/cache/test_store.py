@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flylab import cache_warnings
 from flylab.errors import CacheWarning
 from flylab.runtime.cache import file_lock, store
 from flylab.runtime.cache.store import MAGIC, Store
@@ -29,7 +30,7 @@ IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 @pytest.fixture(autouse=True)
 def _nothing_warned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "_warned", set())
+    monkeypatch.setattr(cache_warnings, "_said", set())
 
 
 @pytest.fixture
@@ -76,8 +77,10 @@ def test_no_damage_is_read(tmp_path_factory: pytest.TempPathFactory, data: bytes
 
 @pytest.mark.parametrize(("damage", "says"), [
     (lambda whole: whole[:-3], "is damaged"),
-    (lambda whole: b"", "is no compilation"),
-    (lambda whole: b'{"truncated": [1, 2', "is no compilation"),
+    (lambda whole: b"", "is damaged"),
+    (lambda whole: whole[:20], "is damaged"),
+    (lambda whole: whole[: len(MAGIC) - 1], "is damaged"),
+    (lambda whole: b'{"truncated": [1, 2', "is damaged"),
     (lambda whole: whole.replace(MAGIC, b"flylab compilation, format 99\n"), "is of another format"),
 ])
 def test_one_warning_and_written_again(kept: Store, damage: Callable[[bytes], bytes], says: str) -> None:
@@ -114,7 +117,7 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("mine")
     kept = Store(tmp_path / "cache", 1 << 20)
     found = warned(lambda: (kept.read(NAME), kept.write(NAME, DATA), kept.write(NAME, DATA)))
-    assert len(found) == 2 and "cannot be read" in found[0] and "nothing can be kept" in found[1]
+    assert len(found) == 1 and "nothing can be kept" in found[0]
     with kept.alone(NAME) as waited:
         assert not waited
     assert (tmp_path / "cache").read_text() == "mine"
@@ -153,7 +156,8 @@ def test_a_read_only_folder_is_read(as_anyone: Path) -> None:
     if IS_ROOT:
         kept.folder.chmod(0o700)
         os.seteuid(65534)
-        found = warned(lambda: (kept.read(NAME), kept.read("cd" * 20)))
+        cache_warnings._said.clear()
+        found = warned(lambda: (kept.read(NAME), kept.read("cd" * 20), kept.write(NAME, DATA)))
         assert len(found) == 1 and "cannot be read (Permission denied)" in found[0]
 
 
@@ -358,3 +362,29 @@ with locked(path, 1):
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, cwd=ROOT)
     assert done.stdout.split() == ["False", "True"], done.stderr
+
+
+def test_what_is_larger_than_all_may_be_is_told_of_once(tmp_path: Path) -> None:
+    """And nothing is written that the next sweep would remove; a limit of 0 asks for that."""
+    kept = Store(tmp_path, len(DATA) - 1)
+    found = warned(lambda: (kept.write(NAME, DATA), kept.write("cd" * 20, DATA)))
+    assert len(found) == 1 and f"a compilation has {len(DATA)} bytes" in found[0]
+    assert f"may have {len(DATA) - 1} (FLYLAB_RUNTIME_CACHE_BYTES)" in found[0]
+    assert not kept.files() and not kept.write(NAME, DATA)
+    assert not warned(lambda: Store(tmp_path, 0).write(NAME, DATA)) and not kept.files()
+    assert Store(tmp_path, len(DATA)).write(NAME, DATA)
+
+
+def test_a_warning_shows_the_users_line(tmp_path: Path) -> None:
+    """Not one of flylab's: a launch in a script whose cache cannot be."""
+    (tmp_path / "cache").write_text("mine")
+    script = tmp_path / "script.py"
+    script.write_text("import numpy\nfrom flylab.kernels.elementwise.vector_add import vector_add\n"
+                      "a = numpy.zeros(1024, 'float32')\nvector_add(a, a, a, VEC=4)\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100, cwd=ROOT, env={
+        "PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path), "FLYLAB_RUNTIME_CACHE_DIR": str(tmp_path / "cache"),
+        "FLYLAB_EMULATOR_CACHE_DIR": str(tmp_path / "cache")})
+    said = done.stderr.splitlines()
+    assert said[0].startswith(f"{script}:4: CacheWarning: the cache on disk: nothing can be kept in ")
+    assert said[2].startswith(f"{script}:4: CacheWarning: the software device's handlers: nothing can be kept in ")
+    assert said[1] == said[3] == "  vector_add(a, a, a, VEC=4)" and len(said) == 4

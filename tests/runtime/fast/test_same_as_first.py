@@ -381,8 +381,28 @@ def test_an_error_of_the_users_own_code_shows_no_frame_of_flylab() -> None:
     launch = cell(SCALED.replace("    k(A", "    1 / factor\n    k(A"))["launch"]
     with pytest.raises(ZeroDivisionError) as caught:
         launch(numbers(), numbers(), SIZE, 0)
-    inner = list(caught.traceback)[2:]  # after the test's own, and the call of the launcher
-    assert [entry.name for entry in inner] == ["launch"]
+    assert [entry.name for entry in caught.traceback][1:] == ["launch"]  # after the test's own
+
+
+def test_an_error_that_flylab_foresaw_shows_the_users_frames_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong variable, a wrong argument, wrong text in a kernel: by both ways to call, the first time and after."""
+    launch = cell(SCALED)["launch"]
+    compiled = flyc.compile(launch, numbers(), numbers(), SIZE)
+    for call in (launch, compiled):
+        for _ in range(2):
+            with pytest.raises(ArgumentError) as caught:
+                call(numbers(), 4, SIZE)
+            assert len(caught.traceback) == 1
+            call(numbers(), numbers(), SIZE)
+    monkeypatch.setenv("FLYLAB_CHECK", "everything")
+    for call in (launch, compiled):
+        with pytest.raises(FlylabError, match="FLYLAB_CHECK") as found:
+            call(numbers(), numbers(), SIZE)
+        assert len(found.traceback) == 1
+    wrong = cell(SCALED.replace("    k(A", "    fx.make_layout(-1)\n    k(A"))["launch"]
+    with pytest.raises(FlylabError) as found:
+        wrong(numbers(), numbers(), SIZE)
+    assert [entry.name for entry in found.traceback][1:] == ["launch"]
 
 
 def test_a_launcher_forgets_plans_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import flylab
 from flylab.errors import DeviceError
 from flylab.runtime.hip import attached, devices, library
 from flylab.runtime.hip.sentences import SENTENCES
+from tests.house.rules import ROOT
 from tests.runtime.hip.standin import MI300A, MI300X, MI350X, RADEON, Gpu, StandIn, build, in_a_process, standing_in
 
 NO_DEVICE, OLD_DRIVER = 100, 35
@@ -122,7 +124,7 @@ except flylab.errors.DeviceError as error:
 def test_a_driver_without_the_bindings_is_no_silent_fall_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(library, "bindings_installed", lambda: False)
     monkeypatch.setattr(devices, "DRIVER", tmp_path)
-    with standing_in(MI300X), pytest.warns(UserWarning, match="needs AMD's bindings of HIP\nhint: pip install"):
+    with standing_in(MI300X), pytest.warns(UserWarning, match="needs AMD's bindings of HIP\nhint: .* -m pip install"):
         assert str(flylab.device()) == str(flylab.device()) == "emulated:gfx942"
 
 
@@ -137,7 +139,8 @@ try:
 except flylab.errors.ToolchainError as error:
     print(error.hint)
 """
-    assert in_a_process(code, ROCM_PATH=str(build())).splitlines() == ["emulated:gfx942", "pip install 'flylab[hip]'"]
+    assert in_a_process(code, ROCM_PATH=str(build())).splitlines() == [
+        "emulated:gfx942", f"{sys.executable} -m pip install '{ROOT}[hip]'"]
 
 
 def test_the_library_that_the_process_has_loaded_already_is_the_one() -> None:
