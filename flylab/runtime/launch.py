@@ -44,7 +44,10 @@ def _check_same(compiled: Compiled, mine: HostArgument, given: HostArgument) -> 
     """Raises `ArgumentError` for an argument that is not what a compilation is for."""
     hint = "call the launcher itself, which compiles what its arguments need"
     if mine.kind == given.kind == CONSTEXPR:
-        constant = compiled.constants[mine.name]
+        constant = compiled.constants.get(mine.name)
+        if constant is None:
+            name = compiled.launcher.name
+            raise ArgumentError(f"'{mine.name}' was changed between compiling '{name}' and pickling that", hint=hint)
         for name, was, now in differences(mine.name, constant.was, meaning(given.spec, constant.names)):
             if name == mine.name and mine.spec is not given.spec:
                 break
