@@ -432,6 +432,41 @@ def test_a_compilation_refuses_another_layout_each_time() -> None:
             compiled(numbers(), numbers())
 
 
+@pytest.mark.parametrize("kind", ["dataclass", "dataclass(unsafe_hash=True)", "plain"])
+def test_a_compilation_refuses_a_constant_that_was_changed(kind: str) -> None:
+    names = cell(f"""
+from dataclasses import dataclass
+
+def plain(kind):
+    def __init__(self, factor): self.factor = factor
+    kind.__init__ = __init__
+    return kind
+
+@{kind}
+class Config:
+    factor: int
+
+@flyc.kernel
+def k(A: fx.Tensor, config: fx.Constexpr):
+    A[gpu.thread_id("x")] = config.factor
+
+@flyc.jit
+def launch(A: fx.Tensor, config: fx.Constexpr):
+    k(A, config).launch(grid=1, block=64)
+""")
+    config, array = names["Config"](3), np.zeros(64, "int32")
+    compiled = flyc.compile(names["launch"], array, config)
+    for factor in (3, 3, 4, 4, 3, 3):
+        config.factor = factor
+        array[:] = 0
+        if factor == 3:
+            compiled(array, config)
+        else:
+            with pytest.raises(FlylabError, match="'config.factor' was 3 when it was compiled, and is 4"):
+                compiled(array, config)
+        assert (array == (3 if factor == 3 else 0)).all()
+
+
 def test_a_function_in_a_trace_is_called_there() -> None:
     names = cell(SCALED + """
 @flyc.jit
