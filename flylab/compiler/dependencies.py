@@ -18,14 +18,15 @@ from flylab.compiler.meaning import (
     CONTENTS,
     MAX_DEPTH,
     attribute,
+    attributes,
     contents,
     differences,
     is_watched,
     meaning,
-    operations,
 )
-from flylab.compiler.reads import Given, Place, names_in, places
+from flylab.compiler.reads import Given, Place, cells, names_in, places
 from flylab.compiler.users import PLAIN, is_library
+from flylab.places import is_own
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,11 @@ class Dependencies:
         names: set[str] = set()
         while True:
             found = _reached(roots, constants, names)
-            more = names.union(*(names_in(f.__code__) for f in found))
+            more = names.union(*(names_in(f.__code__) for f in found if not is_library(f.__code__.co_filename)))
             if more == names:
                 break
             names = more
-        read = {place.key: place for f in found for place in places(f)}
+        read = {place.key: place for f in found for place in _places(f)}
         items = [Dependency.of(place, names) for place in read.values()]
         return cls(items, [Dependency.of(Given(n, v), names) for n, v in constants.items()], names)
 
@@ -92,15 +93,25 @@ class Dependencies:
 
 
 def _reached(roots: list[Any], constants: dict[str, Any], names: set[str]) -> list[types.FunctionType]:
-    """The roots and every function of the user's that they can reach by name."""
+    """The roots and every function of the user's that they can reach by name, some through functions of libraries."""
     found: dict[int, types.FunctionType] = {}
     todo = [*roots, *(f for v in constants.values() for f in _functions(v, names))]
     while todo:
         function = todo.pop()
-        if id(function) not in found and not is_library(function.__code__.co_filename):
+        if id(function) not in found:
             found[id(function)] = function
-            todo += [inner for place in places(function) for inner in _functions(place(), names)]
+            todo += [inner for place in _places(function) for inner in _functions(place(), names)]
     return list(found.values())
+
+
+def _places(function: types.FunctionType) -> Iterator[Place]:
+    """Where a function reads from: one of a library's only from what was put into it, as `functools.singledispatch`
+    keeps the functions that were registered."""
+    file = function.__code__.co_filename
+    if not is_library(file):
+        yield from places(function)
+    elif not is_own(file):
+        yield from cells(function)
 
 
 def _functions(value: Any, names: set[str]) -> Iterator[types.FunctionType]:
@@ -119,4 +130,5 @@ def _functions(value: Any, names: set[str]) -> Iterator[types.FunctionType]:
         if not PLAIN.issuperset(map(type, inside)):
             todo += [(v, depth) for v in inside]
         if depth < MAX_DEPTH and type(value) not in CONTENTS and is_watched(value):
-            todo += [(attribute(value, n), depth + 1) for n in (*names, *operations(value), "__wrapped__")]
+            todo += [(v, depth + 1) for _, v in attributes(value, names)]
+            todo.append((attribute(value, "__wrapped__"), depth + 1))

@@ -24,7 +24,7 @@ from flylab.compiler.meaning import (
     CONTENTS,
     MAX_DEPTH,
     MISSING,
-    attribute,
+    attributes,
     classes,
     contents,
     held,
@@ -141,14 +141,14 @@ class Snapshot:
     def _attributes(self, value: Any) -> list[Any]:
         kind = type(value)
         by_state = contents(value) is None and is_by_state(kind)
-        names = {*self.names, *operations(value)}
+        found = list(attributes(value, self.names))
         for each in classes(value):
             self._class(each)
         if not is_immutable(kind):
             self._check(_is_of, value, kind)
         if not isinstance(value, type):
-            self._own(value, None if by_state else names)
-        found = [(n, attribute(value, n)) for n in names] + (list(state(value)) if by_state else [])
+            self._own(value, None if by_state else {*self.names, *operations(value)})
+        found += state(value) if by_state else ()
         members = {n for c in kind.__mro__ for n, d in vars(c).items() if isinstance(d, types.MemberDescriptorType)}
         if slots := [(n, v) for n, v in found if n in members]:
             self._check(_stores, value, tuple(n for n, _ in slots), Objects(v for _, v in slots))

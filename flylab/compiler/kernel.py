@@ -15,6 +15,7 @@ from flylab.compiler.control.regions import check_finished
 from flylab.compiler.history import History
 from flylab.compiler.inspection import Inspectable
 from flylab.compiler.signature import Signature
+from flylab.compiler.users import note_kernels
 from flylab.compiler.wrong_calls import explained
 from flylab.errors import TraceError
 from flylab.expr.state import current_kernel
@@ -31,6 +32,7 @@ class TracedFunction(Inspectable):
         if not hasattr(function, "__code__") or function.__name__ == "<lambda>":
             raise TraceError(f"@flyc.{self.decorator} on {function!r}", hint="decorate a function written with `def`")
         sources.note(function)
+        note_kernels(function.__code__.co_filename)
         self.function = function
         self.name = function.__name__ if name is None else name
         self.signature = Signature(function)

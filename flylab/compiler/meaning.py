@@ -20,14 +20,14 @@ import functools
 import operator
 import types
 import weakref
-from collections import ChainMap, UserDict, UserList, deque
+from collections import ChainMap, OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 from flylab.compiler.kernel import Method, TracedFunction
-from flylab.compiler.users import PLAIN, exact, is_library, is_users
+from flylab.compiler.users import PLAIN, exact, file_of, is_library, is_users, module_of
 from flylab.expr.numeric import Numeric
 
 MISSING, GONE = object(), object()
@@ -47,7 +47,7 @@ def _array_contents(value: Any) -> tuple[Any, ...] | None:
     if not isinstance(value, np.ndarray) or value.nbytes > ARRAY_BYTES:
         return None
     inside = np.ndarray.tolist(value.ravel()) if value.dtype.hasobject else (np.ndarray.tobytes(value),)
-    return str(value.dtype), str(value.shape), *inside
+    return str(value.dtype), str(value.shape), str(value.strides), *inside
 
 
 # What each kind of container, and of callable made of others, holds.
@@ -58,7 +58,11 @@ CONTENTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     frozenset: frozenset.__iter__,
     deque: deque.__iter__,
     dict: lambda v: chain(dict.keys(v), dict.values(v)),
+    OrderedDict: lambda v: chain(OrderedDict.keys(v), OrderedDict.values(v)),
     types.MappingProxyType: lambda v: chain(v.keys(), v.values()),
+    type({}.keys()): lambda v: (v.mapping,),
+    type({}.values()): lambda v: (v.mapping,),
+    type({}.items()): lambda v: (v.mapping,),
     ChainMap: lambda v: v.maps,
     UserDict: lambda v: (v.data,),
     UserList: lambda v: (v.data,),
@@ -66,11 +70,14 @@ CONTENTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     bytearray: lambda v: (bytes(v),),
     array.array: lambda v: (v.typecode, v.tobytes()),
     functools.partial: lambda v: (v.func, v.args, v.keywords),
+    functools.partialmethod: lambda v: (v.func, v.args, v.keywords),
+    functools.singledispatchmethod: lambda v: (v.func, v.dispatcher),
     functools.cached_property: lambda v: (v.func,),
     property: lambda v: (v.fget, v.fset, v.fdel),
     staticmethod: lambda v: (v.__func__,),
     classmethod: lambda v: (v.__func__,),
     types.MethodType: lambda v: (v.__func__, v.__self__),
+    weakref.ref: lambda v: (v(),),
     Method: lambda v: (v.traced, v.instance),
 }
 
@@ -170,7 +177,7 @@ def meaning(value: Any, names: Set[str] = NO_NAMES, depth: int = 0, path: frozen
         key = kind, Atoms(inside) if is_plain else [meaning(v, names, depth, deeper) for v in inside]
     if kind in CONTENTS or depth >= MAX_DEPTH or not is_watched(value):
         return key
-    read = [(n, attribute(value, n)) for n in chain(names, operations(value))]
+    read = list(attributes(value, names))
     if inside is None and is_by_state(kind):
         key = Same(kind)
         read += state(value)
@@ -219,11 +226,11 @@ def is_watched(value: Any) -> bool:
     ):
         return False
     if isinstance(value, types.ModuleType):
-        if is_library(getattr(value, "__file__", None) or ""):
+        if is_library(file_of(value)):
             return False
         module = value.__name__
     else:
-        module = str((value if isinstance(value, type) else kind).__module__)
+        module = module_of(value if isinstance(value, type) else kind)
     return module == "flylab.kernels" or module.startswith("flylab.kernels.") or module.split(".")[0] != "flylab"
 
 
@@ -234,12 +241,13 @@ def is_immutable(kind: type) -> bool:
 
 def is_by_state(kind: type) -> bool:
     """Whether a class compares by value, a user wrote it, and Python sees all that its objects store."""
+    return _compares_by_value(kind) and is_users(kind) and is_seen(kind)
+
+
+def is_seen(kind: type) -> bool:
+    """Whether Python sees all that objects of a class store: no class under it keeps anything in C."""
     roots = (c for c in kind.__mro__ if c.__base__ is object)
-    return (
-        _compares_by_value(kind)
-        and is_users(kind)
-        and all("__slots__" in vars(c) or {"__dict__", "__weakref__"} <= vars(c).keys() for c in roots)
-    )
+    return all("__slots__" in vars(c) or {"__dict__", "__weakref__"} <= vars(c).keys() for c in roots)
 
 
 def _is_compared(value: Any) -> bool:
@@ -278,11 +286,40 @@ def attribute(value: Any, name: str) -> Any:
     return getattr(value, name, MISSING) if isinstance(shared, types.MemberDescriptorType) else shared
 
 
+def attributes(value: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Those that count: the ones called one of `names`, and special methods; where a function names `super`, what
+    these hide in the classes below, too. MISSING for one that is not there."""
+    every = {*names, *operations(value)}
+    for name in every:
+        yield name, attribute(value, name)
+    if "super" in every and not isinstance(value, types.ModuleType):
+        for each in classes(value):
+            if not is_immutable(each):
+                yield from ((f"{each.__qualname__}.{n}", vars(each)[n]) for n in every if n in vars(each))
+
+
 def operations(value: Any) -> set[str]:
-    """The special methods (`__call__`, `__getitem__`) that a user gave a class: syntax calls them, and names none."""
+    """The special methods (`__call__`, `__getitem__`) that a user gave a class, and the `__getattr__` of a module:
+    syntax calls them, and names none."""
+    if isinstance(value, types.ModuleType):
+        return {"__getattr__"} & vars(value).keys()
     return {
         name
         for each in classes(value)
+        if not is_immutable(each)
         for name, found in vars(each).items()
-        if name[:2] == "__" and isinstance(found, types.FunctionType) and not is_library(found.__code__.co_filename)
+        if name[:2] == "__" and (_is_users_code(found) or type(found) in WRAPPERS and is_users(each))
     }
+
+
+WRAPPERS = (staticmethod, classmethod, property, functools.partial, functools.partialmethod,
+            functools.singledispatchmethod, types.MethodType)
+
+
+def _is_users_code(value: Any) -> bool:
+    """Whether a value that can be called is a function of the user's, or an object of a class of the user's."""
+    if isinstance(value, types.FunctionType):
+        return not is_library(value.__code__.co_filename)
+    kind = type(value)
+    is_object = not isinstance(value, type) and not is_immutable(kind) and callable(value)
+    return isinstance(value, TracedFunction) or is_object and is_users(kind)

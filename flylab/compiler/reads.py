@@ -6,6 +6,7 @@ identity that hold while the same objects stand in it (`tests`), from which `fly
 
 from __future__ import annotations
 
+import dis
 import functools
 import opcode
 import sys
@@ -114,6 +115,28 @@ class Defaults:
 
 
 @dataclass(frozen=True, eq=False)
+class Imported:
+    """A module that a function imports when it runs, by its full name."""
+
+    name: str
+
+    @property
+    def key(self) -> Any:
+        """All see one table of modules."""
+        return self.name, id(sys.modules)
+
+    def __call__(self) -> Any:
+        return sys.modules.get(self.name, MISSING)
+
+    def tests(self) -> Iterator[Test]:
+        """It is still the same module."""
+        if self.name in sys.modules:
+            yield f"{{0}}[{self.name!r}]", (sys.modules,), sys.modules[self.name]
+        else:
+            yield f"{self.name!r} not in {{0}}", (sys.modules,), NOTHING
+
+
+@dataclass(frozen=True, eq=False)
 class Given:
     """A constant among the arguments."""
 
@@ -133,15 +156,23 @@ class Given:
         return iter(())
 
 
-Place = Global | Cell | Defaults | Given
+Place = Global | Cell | Defaults | Imported | Given
+
+
+def cells(function: types.FunctionType) -> Iterator[Cell]:
+    """The variables of functions around that a function has."""
+    return map(Cell, function.__code__.co_freevars, function.__closure__ or ())
 
 
 def places(function: types.FunctionType) -> Iterator[Place]:
     """Where a function, and those nested in it, read from."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield Cell(name, cell)
+    yield from cells(function)
+    package = str(function.__globals__.get("__package__") or "")
+    for level, name in imports_in(function.__code__):
+        yield from map(Imported, _modules(level, name, package))
+    made: Any = function  # whether mypy knows of its __builtins__ depends on what it has in its cache
     for name in sorted(_globals_in(function.__code__)):
-        yield Global(name, function.__globals__, function.__builtins__)  # type: ignore[attr-defined]
+        yield Global(name, made.__globals__, made.__builtins__)
     yield Defaults(function)
 
 
@@ -152,8 +183,34 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=1024)
 def names_in(code: types.CodeType) -> frozenset[str]:
-    """The global names and attributes of a code object and of those nested in it."""
-    return frozenset(code.co_names).union(*map(names_in, nested(code)))
+    """The global names and attributes of a code object and of those nested in it, also those that stand in texts."""
+    found = frozenset(code.co_names).union(*map(names_in, nested(code)))
+    if found.isdisjoint(BY_TEXT):
+        return found
+    return found.union(text for text in code.co_consts if isinstance(text, str) and text.isidentifier())
+
+
+BY_TEXT = ("getattr", "hasattr", "setattr", "vars", "__dict__", "attrgetter", "methodcaller")
+"""What takes the name of an attribute as a text."""
+
+
+@functools.lru_cache(maxsize=1024)
+def imports_in(code: types.CodeType) -> tuple[tuple[int, str], ...]:
+    """What a code object, and those nested in it, import: how many packages up, and the name from there."""
+    found: list[tuple[int, str]] = []
+    if opcode.opmap["IMPORT_NAME"] in code.co_code[::2]:
+        steps = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
+        for above, _, each in zip(steps, steps[1:], steps[2:], strict=False):
+            if each.opname == "IMPORT_NAME":
+                found.append((above.argval, each.argval))
+    return (*found, *(row for inner in nested(code) for row in imports_in(inner)))
+
+
+def _modules(level: int, name: str, package: str) -> Iterator[str]:
+    """The full names of the modules that one import reads: of `a.b` also `a`."""
+    above = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+    parts = [part for part in (*above, *name.split(".")) if part]
+    return (".".join(parts[: end + 1]) for end in range(max(0, len(above) - 1), len(parts)))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -28,11 +28,41 @@ def exact(value: Any) -> Any:
 
 def is_users(kind: type) -> bool:
     """Whether a user wrote a class, and no library."""
-    return not is_library(getattr(sys.modules.get(str(kind.__module__)), "__file__", None) or "")
+    module = sys.modules.get(module_of(kind))
+    return module is None or not is_library(file_of(module))
+
+
+def file_of(module: Any) -> str:
+    """The file of a module, "" where it has none; its own `__getattr__` is not asked."""
+    return str(getattr(module, "__dict__", {}).get("__file__") or "")
+
+
+def module_of(kind: type) -> str:
+    """The module that a class says it is in; "" for one that was made where no module has a name."""
+    return str(getattr(kind, "__module__", ""))
 
 
 @functools.cache
 def is_library(file: str) -> bool:
     """Whether a file belongs to flylab itself, Python's library or an installed package."""
-    installed = "-packages" + os.sep in file  # site-packages, or Debian's dist-packages
-    return is_own(file) or installed or file.startswith(("<frozen", LIBRARY))
+    top = _installed(file)
+    return is_own(file) or top not in ("", *_with_kernels) or not top and file.startswith(("<frozen", LIBRARY))
+
+
+_with_kernels: set[str] = set()
+_FOLDERS = tuple(f"{os.sep}{name}-packages{os.sep}" for name in ("site", "dist"))
+"""Where packages are installed; Debian has the second."""
+
+
+def note_kernels(file: str) -> None:
+    """A package with a kernel or launcher in it is the user's, wherever it is installed."""
+    top = _installed(file)
+    if top and top not in _with_kernels:
+        _with_kernels.add(top)
+        is_library.cache_clear()
+
+
+def _installed(file: str) -> str:
+    """The folder or file of the installed package that a file belongs to, "" of one that belongs to none."""
+    end = max(file.rfind(folder) + len(folder) if folder in file else 0 for folder in _FOLDERS)
+    return file[:end] + file[end:].partition(os.sep)[0] if end else ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flylab import settings
 from flylab.codegen.isa import Isa
+from flylab.compiler.dependencies import Dependency
 from flylab.compiler.inspection import show
 from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.passing import HostArgument
@@ -62,6 +63,8 @@ class Compiled:
     """Gives the text of the traced module, with its locations."""
     kept: str = "not kept on disk"
     """Whether it is on disk, for other processes, or comes from there; and why not."""
+    constants: dict[str, Dependency] = field(default_factory=dict, repr=False)
+    """The constants among the arguments, by name, with what they meant."""
     _recordings: dict[str, list[Stage]] = field(default_factory=dict, repr=False)
     _linked: dict[bool, bytes] = field(default_factory=dict, repr=False)
     """The loadable code object, with the lines of the source and without."""

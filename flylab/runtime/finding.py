@@ -65,6 +65,7 @@ def _made(launcher: Launcher, key: Any, given: Input) -> Compiled:
     if settings.DUMP_IR.flag():
         _dump(made)
     read = Dependencies.of([launcher, *made.functions.values()], given.constants)
+    made.constants = {constant.name: constant for constant in read.constants}
     chosen = {"chip": given.target.arch, settings.OPT_LEVEL.names[0]: given.level}
     found = "on disk" if made.kept == READ else ""
     Compilation(launcher, tuple(made.functions.values()), chosen, given.arguments, read, found).note()

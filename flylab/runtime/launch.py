@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from flylab.compiler.jit import Launcher
-from flylab.compiler.meaning import meaning
-from flylab.compiler.signature import STREAM
+from flylab.compiler.meaning import differences, meaning
+from flylab.compiler.passing import HostArgument
+from flylab.compiler.shown_meaning import shown
+from flylab.compiler.signature import CONSTEXPR, STREAM
 from flylab.errors import ArgumentError, FlylabError
 from flylab.passes.host import HostCheck, HostLine, Launch
 from flylab.runtime.arguments import Bound, bind, seen_as
@@ -27,18 +29,34 @@ def compile_only(launcher: Launcher, args: tuple[Any, ...], named: dict[str, Any
 def fitting(compiled: Compiled, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Device, list[Bound]]:
     """Where a compilation runs now, and the arguments of a call of it.
 
-    Raises `ArgumentError` where one is of another kind than it was compiled for (another shape, format or constant).
+    Raises `ArgumentError` where one is of another kind than it was compiled for (another shape, format or constant, or
+    a constant that was changed since).
     """
     bound = bound_to(compiled.launcher, args, named)
     bound = [seen_as(mine, given) for mine, given in zip(compiled.arguments, bound, strict=True)]
     for mine, given in zip(compiled.arguments, bound, strict=True):
-        if mine.kind != given.host.kind or mine.kind != STREAM and meaning(mine.spec) != meaning(given.host.spec):
-            raise ArgumentError(
-                f"'{mine.name}' was compiled for {mine.spec}, and gets {given.host.spec}",
-                hint="call the launcher itself, which compiles what its arguments need",
-            )
+        _check_same(compiled, mine, given.host)
     now = current()
     return Device(now.kind, compiled.target, now.ordinal), bound
+
+
+def _check_same(compiled: Compiled, mine: HostArgument, given: HostArgument) -> None:
+    """Raises `ArgumentError` for an argument that is not what a compilation is for."""
+    hint = "call the launcher itself, which compiles what its arguments need"
+    if mine.kind == given.kind == CONSTEXPR:
+        constant = compiled.constants.get(mine.name)
+        if constant is None:
+            name = compiled.launcher.name
+            raise ArgumentError(f"'{mine.name}' was changed between compiling '{name}' and pickling that", hint=hint)
+        for name, was, now in differences(mine.name, constant.was, meaning(given.spec, constant.names)):
+            if name == mine.name and mine.spec is not given.spec:
+                break
+            raise ArgumentError(f"'{name}' was {shown(was)} when it was compiled, and is {shown(now)}", hint=hint)
+        else:
+            return
+    elif mine.kind == given.kind and (mine.kind == STREAM or meaning(mine.spec) == meaning(given.spec)):
+        return
+    raise ArgumentError(f"'{mine.name}' was compiled for {mine.spec}, and gets {given.spec}", hint=hint)
 
 
 def bound_to(launcher: Any, args: tuple[Any, ...], named: dict[str, Any]) -> list[Bound]:

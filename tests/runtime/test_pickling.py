@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 import flylab
 import flylab.compiler as flyc
 import flylab.expr as fx
-from flylab.errors import DeviceError, TraceError
+from flylab.errors import ArgumentError, DeviceError, TraceError
 from tests.notebooks import ROOT
 from tests.samples import cell
 
@@ -36,6 +37,21 @@ def fill(A: fx.Tensor, pair: Pair, factor: fx.Constexpr[float]):
 @flyc.jit
 def launch(A: fx.Tensor, pair: Pair, factor: fx.Constexpr[float], stream: fx.Stream = fx.Stream(None)):
     fill(A, pair, factor).launch(grid=1, block=64, stream=stream)
+
+
+@dataclass
+class Config:
+    factor: float
+
+
+@flyc.kernel
+def configured_fill(A: fx.Tensor, config: fx.Constexpr):
+    A[fx.thread_idx.x] = config.factor
+
+
+@flyc.jit
+def configured(A: fx.Tensor, config: fx.Constexpr):
+    configured_fill(A, config).launch(grid=1, block=64)
 
 
 def arguments(count: int = 64) -> tuple[Any, ...]:
@@ -68,8 +84,21 @@ def test_a_compilation(compiled: Any, capsys: pytest.CaptureFixture[str]) -> Non
     given = arguments()
     other(*given)
     assert given[0].tolist() == [3.0] * 64 and capsys.readouterr().out == "3\n" * 64
-    with pytest.raises(TraceError, match="'A' was compiled for"):
+    with pytest.raises(ArgumentError, match="'A' was compiled for"):
         other(*arguments(32))
+    with pytest.raises(ArgumentError, match="'factor' was compiled for 2.0, and gets 3.0"):
+        other(*given[:2], 3.0)
+
+
+def test_a_compilation_with_a_constant_that_was_changed() -> None:
+    A, config = np.zeros(64, np.float32), Config(2.0)
+    made = flyc.compile(configured, A, config)
+    again(made)(A, Config(2.0))
+    assert (A == 2).all()
+    config.factor = 3.0
+    for value in (config, Config(2.0)):
+        with pytest.raises(ArgumentError, match="'config' was changed between compiling 'configured' and pickling"):
+            again(made)(A, value)
 
 
 def test_a_run(compiled: Any) -> None:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NoReturn
 
 from flylab.by_code import ByCode
 from flylab.compiler.control.values import attributes_of, same, set_attributes
-from flylab.compiler.users import PLAIN, is_library, is_users
+from flylab.compiler.users import PLAIN, file_of, is_library, is_users
 from flylab.errors import NotSupportedError
 
 HIDDEN = ("__flylab", "__if_", "__loop_", "__home", ".")
@@ -68,8 +68,8 @@ def contents_of(value: Any) -> Any:
 
 def _is_users_module(module: types.ModuleType) -> bool:
     """Whether a module is a file of the user's, or was made by hand."""
-    file = getattr(module, "__file__", None)
-    return module.__spec__ is None if file is None else not is_library(file)
+    file = file_of(module)
+    return not is_library(file) if file else module.__spec__ is None
 
 
 def _of_class(value: type | types.ModuleType) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import linecache
 import types
-from opcode import opmap
 from typing import Any
 
 from flylab.compiler import source as sources
 from flylab.compiler.cells import SHARED
-from flylab.compiler.reads import names_in, nested
+from flylab.compiler.reads import imports_in, names_in, nested
 from flylab.errors import TraceError
 
 UNFIT = {
@@ -17,7 +16,8 @@ UNFIT = {
     for why, names in {
         "which does something while it is traced": "print input open breakpoint display",
         "through which it reaches names that no text shows":
-            "eval exec compile globals locals vars getattr setattr delattr __dict__ __import__ import_module",
+            "eval exec compile globals locals vars dir getattr hasattr setattr delattr getmembers attrgetter "
+            "methodcaller get_type_hints __subclasses__ __dict__ __import__ import_module",
         "which reads what can change at any time":
             "environ getenv time time_ns perf_counter perf_counter_ns monotonic now today urandom random rand randn "
             "randint default_rng seed uuid1 uuid4 getpid stdin stdout stderr",
@@ -48,7 +48,7 @@ def unfit(function: types.FunctionType) -> str | None:
     found = next((word for word in sorted(names_in(code)) if word in UNFIT and word not in function.__globals__), None)
     if found:
         return f"'{name}' names '{found}', {UNFIT[found]}"
-    outside = next((module for module in imports(code) if not is_pure(module)), None)
+    outside = next((module for level, module in imports_in(code) if level or not is_pure(module)), None)
     return outside and f"'{name}' imports '{outside}' while it is traced"
 
 
@@ -56,17 +56,6 @@ def is_pure(module: str) -> bool:
     """Whether what a module has is known by the releases of Python and flylab."""
     top = module.partition(".")[0]
     return top in PURE or top == "flylab"
-
-
-def imports(code: types.CodeType) -> list[str]:
-    """The modules that a function imports when it runs."""
-    found, extended = [], 0
-    for at in range(0, len(code.co_code), 2):
-        op, argument = code.co_code[at], code.co_code[at + 1] | extended << 8
-        extended = argument if op == opmap["EXTENDED_ARG"] else 0
-        if op == opmap["IMPORT_NAME"]:
-            found.append(code.co_names[argument])
-    return found + [name for c in nested(code) for name in imports(c)]
 
 
 def parts(code: types.CodeType) -> tuple[Any, ...]:

@@ -24,11 +24,12 @@ from flylab.compiler.meaning import (
     attribute,
     contents,
     is_by_state,
+    is_seen,
     operations,
     state,
 )
 from flylab.compiler.reads import places
-from flylab.compiler.users import PLAIN, exact, is_library, is_users
+from flylab.compiler.users import PLAIN, exact, file_of, is_library, is_users, module_of
 from flylab.expr.numeric import Numeric
 from flylab.expr.struct import Laid, Struct
 from flylab.expr.typing import Constexpr, Stream
@@ -46,6 +47,19 @@ DESCRIPTORS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.Wrap
                types.MemberDescriptorType)
 
 
+# What those made in C keep, without a method of the user's; the rest has attributes for all that it keeps.
+HIDDEN: dict[str, Callable[[Any], Any]] = {
+    "builtins.int": int.__int__,
+    "builtins.float": float.__float__,
+    "builtins.complex": complex.__complex__,
+    "builtins.str": str.__str__,
+    "builtins.bytes": bytes.__bytes__,
+    "decimal.Decimal": lambda v: sys.modules["decimal"].Decimal.as_tuple(v),
+    "operator.itemgetter": lambda v: v.__reduce__()[1],
+    "_collections._tuplegetter": lambda v: v.__reduce__()[1],
+    "re.Pattern": lambda v: (v.pattern, v.flags),
+    "types.SimpleNamespace": vars,
+}
 BUILTIN = frozenset(sys.builtin_module_names) - {"builtins"}
 
 
@@ -141,14 +155,15 @@ class Fingerprint:
             return "class", self._named(value)
         placed = self.of(value.__struct__) if isinstance(value, Laid) else ()
         bases = tuple(self.of(base) for base in value.__bases__)
-        return "class", value.__qualname__, bases, placed, self._attributes(value)
+        members = [(n, m._value_) for n, m in value._member_map_.items()] if isinstance(value, enum.EnumMeta) else []
+        return "class", value.__qualname__, bases, placed, self.of(members), self._attributes(value)
 
     def module(self, value: types.ModuleType) -> Plain:
         """A module: of the user's what is read of it, of a library its name and release."""
         known = self._again(value)
         if known is not None:
             return known
-        if is_library(getattr(value, "__file__", None) or "") or value.__name__ in sys.builtin_module_names:
+        if is_library(file_of(value)) or value.__name__ in sys.builtin_module_names:
             return "module", _release(value.__name__)
         return "module", value.__name__, self._attributes(value)
 
@@ -160,7 +175,8 @@ class Fingerprint:
 
     def member(self, value: enum.Enum) -> Plain:
         """A member of an enumeration."""
-        return "member", self.of(type(value)), value.name, self.of(value._value_)
+        known = self._again(value)
+        return known or ("member", self.of(type(value)), value._name_, self.of(value._value_), self._attributes(value))
 
     def number(self, value: Numeric) -> Plain:
         """A number of flylab's that tracing knows."""
@@ -177,27 +193,37 @@ class Fingerprint:
         if known is not None:
             return known
         kind = type(value)
-        if kind.__module__.partition(".")[0] in ("numpy", "torch", "ml_dtypes"):
+        module = module_of(kind)
+        if module.partition(".")[0] in ("numpy", "torch", "ml_dtypes"):
             return _of_arrays(value)
-        if hasattr(value, "__wrapped__") and kind.__module__ == "functools":
+        if module == "functools" and hasattr(value, "__wrapped__"):
             return "wrapper", kind.__qualname__, self.of(value.__wrapped__)
-        if dataclasses.is_dataclass(kind) and kind.__module__.partition(".")[0] == "flylab" and is_library_class(kind):
+        if dataclasses.is_dataclass(kind) and module.partition(".")[0] == "flylab" and is_library_class(kind):
             return self.of(kind), *(self.of(getattr(value, f.name)) for f in dataclasses.fields(kind) if f.compare)
         if not is_library_class(kind):
-            return self.of(kind), self._attributes(value, state(value) if is_by_state(kind) else ())
-        if kind.__module__ not in ("builtins", "itertools") and code.is_pure(kind.__module__):
-            return self.of(kind), *((name, self.of(v)) for name, v in state(value))
-        raise Unfit(f"it reads an object of {kind.__module__}.{kind.__qualname__}, whose contents no key tells")
+            stored = state(value) if is_by_state(kind) else ()
+            return self.of(kind), self._hidden(value), self._attributes(value, stored)
+        if module not in ("builtins", "itertools") and code.is_pure(module):
+            fields = [(name, found) for name, found in state(value) if name[:2] != "__"]  # no addresses
+            return self.of(kind), self._hidden(value), self.of(fields)
+        raise Unfit(f"it reads an object of {module}.{kind.__qualname__}, whose contents no key tells")
+
+    def _hidden(self, value: Any) -> Plain:
+        """What an object keeps where Python's attributes do not show it, in a class made in C."""
+        kind = type(value)
+        told = next(filter(None, (HIDDEN.get(f"{module_of(c)}.{c.__qualname__}") for c in kind.__mro__)), None)
+        if told is None and not is_seen(kind):
+            raise Unfit(f"it reads an object of {module_of(kind)}.{kind.__qualname__}, whose contents no key tells")
+        return told and self.of(told(value))
 
     def _named(self, value: Any) -> Plain:
-        module = str(value.__module__)
-        return value.__qualname__, *_release(module)
+        return value.__qualname__, *_release(module_of(value))
 
 
 def is_library_class(kind: type) -> bool:
     """Whether flylab, Python or a package has a class. One of the user's may say that it is in `builtins`."""
     made_in_python = bool(kind.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
-    return not made_in_python or kind.__module__ in BUILTIN or not is_users(kind)
+    return not made_in_python or module_of(kind) in BUILTIN or not is_users(kind)
 
 
 def _release(module: str) -> Plain:

@@ -101,9 +101,18 @@ def _run(compiled: Compiled, plans: Plans, key: Any, arguments: Arguments) -> Ru
     before = None if key is None else Surroundings.now()
     device, bound = launch.fitting(compiled, *arguments)
     done = launch.run_bound(device, compiled, bound)
-    if before is not None and _can_be_known(compiled, bound):
-        _learn(plans, key, before, before.test(), (device, compiled, bound))
+    if before is not None and _can_be_known(compiled, bound) and not plans.is_hopeless(key, before):
+        _learn(plans, key, before, _while_same(compiled, before.test()), (device, compiled, bound))
     return done
+
+
+def _while_same(compiled: Compiled, standing: Callable[[], bool]) -> Callable[[], bool]:
+    """The same test, which holds only while the constants among the arguments are as they were when it was compiled."""
+    constants = list(compiled.constants.values())
+    if all(_is_fixed(constant.read()) for constant in constants):
+        return standing
+    guard = guard_of(Dependencies([], constants, set().union(*(constant.names for constant in constants))))
+    return never if guard is never else lambda: standing() and guard()
 
 
 def _learn(plans: Plans, key: Any, where: Surroundings, fits: Callable[[], bool],

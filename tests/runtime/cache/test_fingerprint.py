@@ -15,7 +15,7 @@ import pytest
 import flylab.compiler as flyc
 from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.passing import HostArgument
-from flylab.runtime.cache import code, identity, keeping
+from flylab.runtime.cache import identity, keeping
 from flylab.runtime.cache.fingerprint import Fingerprint, Unfit
 from flylab.targets import target
 from tests.samples import cell
@@ -52,6 +52,7 @@ def plain(text: str, value: str = "1.0", **constants: Any) -> str:
     return repr(fingerprint(launcher_of(text, value), **constants).plain)
 
 
+NAMED = "from collections import namedtuple\nT = namedtuple('T', 'a', defaults=({}), module='t')"
 # What a kernel reads: a text before it, the expression it stores, and the text with one thing changed.
 CHANGES = {
     "number": ("SCALE = 2.0", "SCALE", "SCALE = 4.0"),
@@ -92,6 +93,25 @@ CHANGES = {
                   "@dataclasses.dataclass(frozen=True)\nclass C:\n    tile: float\nc = C(2.0)"),
     "namespace": ("c = SimpleNamespace(tile=1.0)", "c.tile", "c = SimpleNamespace(tile=2.0)"),
     "enumeration": ("class E(enum.Enum):\n    A = 1.0", "E.A.value", "class E(enum.Enum):\n    A = 2.0"),
+    "enumeration by a text": ("class E(enum.Enum):\n    A = 1.0", "E['A'].value", "class E(enum.Enum):\n    A = 2.0"),
+    "length of an enumeration": ("class E(enum.Enum):\n    A = 1.0", "float(len(E))",
+                                 "class E(enum.Enum):\n    A = 1.0\n    B = 2.0"),
+    "attribute of a member": ("class E(enum.Enum):\n    A = 1.0\nE.A.tile = 1.0", "E.A.tile",
+                              "class E(enum.Enum):\n    A = 1.0\nE.A.tile = 2.0"),
+    "named tuple's default": (NAMED.format("1.0,"), "T().a", NAMED.format("2.0,")),
+    "user's int": ("class I(int): pass\nx = I(1)", "float(x)", "class I(int): pass\nx = I(2)"),
+    "user's text": ("class S(str): pass\nx = S('a')", "float(len(x))", "class S(str): pass\nx = S('ab')"),
+    "user's float": ("class F(float): pass\nx = F(0.0)", "float(x)", "class F(float): pass\nx = F(-0.0)"),
+    "decimal": ("from decimal import Decimal\nx = Decimal(1)", "float(x)",
+                "from decimal import Decimal\nx = Decimal(2)"),
+    "getter of items": ("import operator\nf = operator.itemgetter(0)", "f((1.0, 2.0))",
+                        "import operator\nf = operator.itemgetter(1)"),
+    "pattern": ("import re\np = re.compile('a')", "float(p.match('a') is None)", "import re\np = re.compile('b')"),
+    "__new__": ("class C:\n    def __new__(cls): return X\nX = 1.0", "C()",
+                "class C:\n    def __new__(cls): return X\nX = 2.0"),
+    "__class_getitem__": ("class C:\n    def __class_getitem__(cls, i): return X\nX = 1.0", "C[0]",
+                          "class C:\n    def __class_getitem__(cls, i): return X\nX = 2.0"),
+    "layout of an array": ("X = np.zeros((2, 3))", "float(X.strides[0])", "X = np.zeros((3, 2)).T"),
     "layout": ("L = fx.make_layout((2, 4), (1, 2))", "float(L(1))", "L = fx.make_layout((2, 4), (4, 1))"),
     "format": ("T = fx.Float32", "T(1.0)", "T = fx.Float16"),
     "number of flylab": ("X = fx.Int32(3)", "float(X.value)", "X = fx.Int64(3)"),
@@ -146,6 +166,11 @@ UNFIT = {
     "helper prints": ("def f(x):\n    print(x)\n    return x", "f(1.0)", "'f' names 'print'"),
     "environment": ("import os", "float(os.environ['X'])", "names 'environ', which reads what can change"),
     "computed name": ("class C: x = 1.0", "getattr(C, 'x')", "names 'getattr', through which"),
+    "perhaps there": ("class C: x = 1.0", "float(hasattr(C, 'x'))", "names 'hasattr', through which"),
+    "getter of attributes": ("import operator\nclass C: x = 1.0\nf = operator.attrgetter('x')", "f(C)",
+                             "operator.attrgetter, whose contents no key tells"),
+    "made in C": ("import ctypes\nclass P(ctypes.Structure): _fields_ = [('x', ctypes.c_int)]\np = P(1)",
+                  "float(p.x)", "reads Python's '_ctypes'"),
     "time": ("import time", "time.monotonic()", "names 'monotonic'"),
     "module of the world": ("import os.path\nimport socket", "float(socket.AF_INET)", "reads Python's 'socket'"),
     "import inside": ("def f():\n    import secrets\n    return 1.0", "f()", "imports 'secrets' while it is traced"),
@@ -163,6 +188,12 @@ def test_what_cannot_be_told_is_not_kept(what: str) -> None:
     with pytest.raises(Unfit) as error:
         plain(before, value)
     assert reason in str(error.value)
+
+
+def test_a_getattr_of_the_users_is_not_called() -> None:
+    """It may raise whatever it likes."""
+    made = "class C:\n    def __getattr__(self, name): return self.table[name]\nc = C()\n"
+    assert plain(made + "c.table = {'x': 1.0}", "c.x") != plain(made + "c.table = {'x': 2.0}", "c.x")
 
 
 def test_a_function_of_the_users_may_be_called_as_one_of_pythons() -> None:
@@ -200,20 +231,6 @@ def test_parameters_count_by_what_they_were_annotated_with() -> None:
     first = launcher_of("T = fx.Int32", "1.0", ", n: T", ", n")
     second = launcher_of("T = fx.Float32", "1.0", ", n: T", ", n")
     assert name_of(first) != name_of(second)
-
-
-def test_which_modules_a_function_imports() -> None:
-    def imports() -> None:
-        import json
-        from os import path
-
-        def inner() -> None:
-            import numpy.linalg  # noqa: F401
-
-        inner()
-        json, path  # noqa: B018
-
-    assert code.imports(imports.__code__) == ["json", "os", "numpy.linalg"]
 
 
 def test_installed_packages_count_by_version_and_files() -> None:

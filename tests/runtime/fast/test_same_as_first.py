@@ -364,6 +364,18 @@ def test_why_recompiled_knows_of_planned_calls() -> None:
             assert ("compiled nothing: it was found in memory" in str(function.why_recompiled())) == (call > 0)
 
 
+def test_why_recompiled_tells_of_the_last_call_among_several_shapes() -> None:
+    launch, found = cell(SCALED)["launch"], list[bool]()
+    compiled = flyc.compile(launch, numbers(count=64), numbers(count=64), 4)
+    for count in (64, 32, 64, 32, 16, 64):
+        launch(numbers(count=count), numbers(count=count), 4)
+        compiled(numbers(count=64), numbers(count=64), 4)
+        said = str(launch.why_recompiled())
+        found.append("compiled nothing: it was found in memory\nits last compilation: 'launch' was compiled " in said)
+        assert found[-1] or said.startswith("'launch' was compiled again, since\n  argument 'A': shape ")
+    assert found == [True, False, True, True, False, True]
+
+
 def test_threads_do_not_share_what_a_call_needs() -> None:
     launch = cell(SCALED)["launch"]
     launch(numbers(), numbers(), SIZE)
@@ -430,6 +442,41 @@ def test_a_compilation_refuses_another_layout_each_time() -> None:
             compiled(numbers(), numbers(), 5, 4)
         with pytest.raises(ArgumentError, match="missing a required argument"):
             compiled(numbers(), numbers())
+
+
+@pytest.mark.parametrize("kind", ["dataclass", "dataclass(unsafe_hash=True)", "plain"])
+def test_a_compilation_refuses_a_constant_that_was_changed(kind: str) -> None:
+    names = cell(f"""
+from dataclasses import dataclass
+
+def plain(kind):
+    def __init__(self, factor): self.factor = factor
+    kind.__init__ = __init__
+    return kind
+
+@{kind}
+class Config:
+    factor: int
+
+@flyc.kernel
+def k(A: fx.Tensor, config: fx.Constexpr):
+    A[gpu.thread_id("x")] = config.factor
+
+@flyc.jit
+def launch(A: fx.Tensor, config: fx.Constexpr):
+    k(A, config).launch(grid=1, block=64)
+""")
+    config, array = names["Config"](3), np.zeros(64, "int32")
+    compiled = flyc.compile(names["launch"], array, config)
+    for factor in (3, 3, 4, 4, 3, 3):
+        config.factor = factor
+        array[:] = 0
+        if factor == 3:
+            compiled(array, config)
+        else:
+            with pytest.raises(FlylabError, match="'config.factor' was 3 when it was compiled, and is 4"):
+                compiled(array, config)
+        assert (array == (3 if factor == 3 else 0)).all()
 
 
 def test_a_function_in_a_trace_is_called_there() -> None:
