@@ -256,7 +256,7 @@ def test_a_type_of_the_users_is_an_argument(registered: Any, annotation: str) ->
 
 
 def test_a_type_that_nobody_registered_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="'A' is an fx.Tensor, and gets a Image"):
+    with pytest.raises(ArgumentError, match="'A' is an fx.Tensor, and gets an Image"):
         cell(GAIN.replace("{annotation}", ": fx.Tensor"))["brighten"](Image(np.zeros(3, np.float32)))
     with pytest.raises(NotSupportedError, match="register_jit_arg"):
         flyc.JitArgumentRegistry.register_jit_arg(Image, fx.Tensor)
