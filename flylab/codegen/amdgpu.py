@@ -100,7 +100,7 @@ class Optimised:
     def assembly(self) -> str:
         """The assembly text; each instruction has a line of the source: see `codegen.lines`."""
         text = str(interruptible(_alone, self._once, self._emit, "assembly"))
-        return with_lines(settled(text, self.barriers) if self.barriers else text)
+        return with_lines(settled(text, self.barriers) if self.barriers else text, self.target)
 
     @cached_property
     def with_unknown_places(self) -> str:

@@ -8,7 +8,8 @@ instruction before in force, at the beginning of one it writes a `.loc` with lin
 * the first place behind it in its block, for an instruction that has none before it in its block;
 * else, and where its block has no place at all, the last place before it in the text.
 
-So a line's first instruction is never one that runs where the line does not.
+Of an access of memory that LLVM made of several, `codegen.merged` says first which place of its block it has. So a
+line's first instruction is never one that runs where the line does not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
+from flylab.codegen.merged import of_accesses
 from flylab.passes.recording import lines_of
+from flylab.targets import Target
 
 P = TypeVar("P")
 _NO_LINE = re.compile(r"^\s*\.loc\s+\d+\s+0\b", re.MULTILINE)
@@ -61,15 +64,16 @@ def _first_of_blocks(places: Sequence[P | None], starts: Sequence[bool]) -> list
     return found[::-1]
 
 
-def with_lines(assembly: str) -> str:
-    """Assembly of LLVM's in which no instruction has the line 0, if any of its function has a line.
+def with_lines(assembly: str, target: Target) -> str:
+    """Assembly of LLVM's for a chip in which no instruction has the line 0, if any of its function has a line.
 
-    >>> with_lines("k:\\n .loc 1 0\\n s_nop 0\\n .loc 1 5 3\\n s_endpgm").splitlines()
+    >>> from flylab.targets import target
+    >>> with_lines("k:\\n .loc 1 0\\n s_nop 0\\n .loc 1 5 3\\n s_endpgm", target("gfx942")).splitlines()
     ['k:', ' .loc 1 5 3', ' s_nop 0', ' .loc 1 5 3', ' s_endpgm']
     """
     if not _NO_LINE.search(assembly):
         return assembly
-    return "\n".join(_Text(lines_of(assembly)).placed())
+    return "\n".join(_Text(lines_of(assembly), target).placed())
 
 
 def _place(line: str) -> str | None:
@@ -81,8 +85,8 @@ def _place(line: str) -> str | None:
 class _Text:
     """The lines of an assembly text: which of them are instructions, in which function, and under which `.loc`."""
 
-    def __init__(self, lines: list[str]):
-        self.lines = lines
+    def __init__(self, lines: list[str], target: Target):
+        self.lines, self.target = lines, target
         self.at: list[int] = []
         self.places: list[str | None] = []
         self.starts: list[bool] = []
@@ -140,9 +144,15 @@ class _Text:
         """The `.loc` of each instruction that had none, by the number of its line."""
         new: dict[int, str] = {}
         for begin, end in zip(self.functions, [*self.functions[1:], len(self.at)], strict=True):
-            old = self.places[begin:end]
-            given = attributed(old, self.starts[begin:end])
-            for number, had, place in zip(self.at[begin:end], old, given, strict=True):
+            old, starts, at = self.places[begin:end], self.starts[begin:end], self.at[begin:end]
+            given = attributed(old, starts)
+            for each, found in of_accesses(old, starts, [self._instruction(number) for number in at], self.target):
+                given[each] = found
+            for number, had, place in zip(at, old, given, strict=True):
                 if had is None and place is not None:
                     new[number] = place
         return new
+
+    def _instruction(self, number: int) -> str:
+        """The text of an instruction, without its comment and with one space behind its name."""
+        return " ".join(self.lines[number].partition(";")[0].split(None, 1)).strip()

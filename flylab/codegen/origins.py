@@ -5,8 +5,8 @@ number of an operation for its line, and every instruction must be the same as i
 asked to say where an instruction has no place, which it otherwise leaves unsaid.
 
 `inferred` is True where LLVM does not say it: for what it put in by itself or made of several operations at once, by
-the rule of `codegen.lines` (and among the operations with the instruction's line, if any); and for waits (`s_waitcnt`,
-`s_nop`), which have the operation that waits, unless that asks for a wait itself.
+the rules of `codegen.lines` and `codegen.merged` (and among the operations with the instruction's line, if any); and
+for waits (`s_waitcnt`, `s_nop`), which have the operation that waits, unless that asks for a wait itself.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from flylab.codegen import amdgpu, llvm
 from flylab.codegen.isa import Instruction, Isa, IsaKernel
 from flylab.codegen.lines import ENDS_BLOCK, attributed
+from flylab.codegen.merged import WAITS, of_accesses
 from flylab.errors import CompileError
 from flylab.passes.printing import text_with_lines
 from flylab.passes.recording import lines_of
@@ -25,7 +26,6 @@ from flylab.passes.rewriter import operations, source_line
 from flylab.places import SourceLine
 
 IR = "<ir>"
-_WAITS = ("s_waitcnt", "s_nop")
 _ASKS_FOR_WAITS = re.compile(r"waitcnt|s\.nop|fence|barrier|inline_asm|atomic|\bvolatile\b")
 _MEMORY = {"load|_read": "load", "store|_write": "store"}
 _SCOPES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=LineTablesOnly})"
@@ -97,7 +97,10 @@ def _of_kernel(kernel: IsaKernel, again: IsaKernel | None, numbered: dict[int, _
         raise CompileError(f"kernel '{kernel.name}' gives other instructions when it is compiled again",
                            hint="this is a fault of flylab: please report the kernel")
     known = [i.source and numbered.get(i.source[1]) for i in again.instructions]
-    by_rule = attributed(known, _begin_blocks(kernel))
+    starts = _begin_blocks(kernel)
+    by_rule = attributed(known, starts)
+    for number, found_there in of_accesses(known, starts, [str(i) for i in kernel.instructions], kernel.target):
+        by_rule[number] = found_there
     found = []
     for instruction, operation, default in zip(kernel.instructions, known, by_rule, strict=True):
         chosen = operation or _near(instruction, default, numbered)
@@ -130,7 +133,7 @@ def _near(instruction: Instruction, by_rule: _Operation | None, numbered: dict[i
 
 
 def _is_own_wait(instruction: Instruction, operation: _Operation) -> bool:
-    return instruction.mnemonic in _WAITS and not _ASKS_FOR_WAITS.search(operation.text)
+    return instruction.mnemonic in WAITS and not _ASKS_FOR_WAITS.search(operation.text)
 
 
 def _line(instruction: Instruction) -> SourceLine | None:

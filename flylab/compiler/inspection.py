@@ -34,7 +34,8 @@ class Inspectable:
         """What changed between the last two compilations that this function was part of, in sentences.
 
         It names arguments, globals, helpers, settings; it says so where there was one compilation, or none, and where
-        the last call found its compilation in memory or on disk.
+        the last call found its compilation in memory or on disk. Calls of what `flyc.compile` gave look for none, and
+        are not told of.
         """
         from flylab.compiler.why import why
 

@@ -170,8 +170,9 @@ def places(function: types.FunctionType) -> Iterator[Place]:
     package = str(function.__globals__.get("__package__") or "")
     for level, name in imports_in(function.__code__):
         yield from map(Imported, _modules(level, name, package))
+    made: Any = function  # whether mypy knows of its __builtins__ depends on what it has in its cache
     for name in sorted(_globals_in(function.__code__)):
-        yield Global(name, function.__globals__, function.__builtins__)  # type: ignore[attr-defined]
+        yield Global(name, made.__globals__, made.__builtins__)
     yield Defaults(function)
 
 

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 import flylab.compiler as flyc
 from flylab.codegen.isa import Isa
 from flylab.codegen.lines import attributed, with_lines
+from flylab.targets import target
 from tests.samples import cell
+
+CHIP = target("gfx942")
 
 PLACES = st.lists(st.tuples(st.sampled_from([None, None, 1, 2, 3, 4]), st.booleans()), min_size=1, max_size=12)
 
@@ -94,7 +97,7 @@ def places(text):
 
 
 def test_a_text():
-    text = with_lines(TEXT)
+    text = with_lines(TEXT, CHIP)
     assert places(text) == [
         ("s_load_dword", ("1", 3)), ("s_cbranch_execz", ("1", 3)), ("ds_write_b32", ("1", 4)),
         ("v_mov_b32_e32", ("1", 4)),        # of several lines: that before it
@@ -106,12 +109,12 @@ def test_a_text():
         return [line for line in text.splitlines() if not line.strip().startswith((".file", ".loc"))]
 
     assert rest(text) == rest(TEXT) and "prologue_end" in text
-    assert with_lines(text) == text
+    assert with_lines(text, CHIP) == text
 
 
 def test_a_function_without_any_line_stays_without():
     text = "k:\n\t.file 1 \"k.py\"\n\t.loc\t1 7\n\ts_endpgm\nf:\n\t.loc\t1 0 0\n\ts_nop 0\n\ts_endpgm"
-    assert with_lines(text) == text and [place for _, place in places(text)] == [("1", 7), None, None]
+    assert with_lines(text, CHIP) == text and [place for _, place in places(text)] == [("1", 7), None, None]
 
 
 HELPER = cell("# its lines are none of the kernel's\n" * 30 + """def pick(c, A, i):

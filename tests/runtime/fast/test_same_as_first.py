@@ -364,6 +364,18 @@ def test_why_recompiled_knows_of_planned_calls() -> None:
             assert ("compiled nothing: it was found in memory" in str(function.why_recompiled())) == (call > 0)
 
 
+def test_why_recompiled_tells_of_the_last_call_among_several_shapes() -> None:
+    launch, found = cell(SCALED)["launch"], list[bool]()
+    compiled = flyc.compile(launch, numbers(count=64), numbers(count=64), 4)
+    for count in (64, 32, 64, 32, 16, 64):
+        launch(numbers(count=count), numbers(count=count), 4)
+        compiled(numbers(count=64), numbers(count=64), 4)
+        said = str(launch.why_recompiled())
+        found.append("compiled nothing: it was found in memory\nits last compilation: 'launch' was compiled " in said)
+        assert found[-1] or said.startswith("'launch' was compiled again, since\n  argument 'A': shape ")
+    assert found == [True, False, True, True, False, True]
+
+
 def test_threads_do_not_share_what_a_call_needs() -> None:
     launch = cell(SCALED)["launch"]
     launch(numbers(), numbers(), SIZE)

@@ -57,7 +57,7 @@ def test_each_call_that_fails_is_an_error_of_flylab_and_the_next_call_works(
         way(text)
         names = [call.split()[0] for call in hip.calls()]
     given_back = {"hipFree", "hipStreamDestroy", "hipEventDestroy", "hipModuleUnload", "hipGetLastError"}
-    for name in sorted({*names} - given_back):
+    for name in sorted({*names} - given_back - {"hipRuntimeGetVersion"}):  # which opens the library, for all of them
         for nth in range(min(names.count(name), 3)):
             with standing_in(MI300X, MI350X) as hip:
                 hip.fail(name, code, nth)
