@@ -41,7 +41,7 @@ from flylab.compiler.users import PLAIN, exact
 
 Guard = Callable[[], bool]
 
-FIXED = (tuple, frozenset, slice, property, staticmethod, classmethod, types.MethodType)
+FIXED = (tuple, frozenset, slice, range, property, staticmethod, classmethod, types.MethodType)
 """What holds the same for ever."""
 
 

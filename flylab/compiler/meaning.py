@@ -67,6 +67,7 @@ CONTENTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     UserDict: lambda v: (v.data,),
     UserList: lambda v: (v.data,),
     slice: lambda v: (v.start, v.stop, v.step),
+    range: lambda v: (v.start, v.stop, v.step),
     bytearray: lambda v: (bytes(v),),
     array.array: lambda v: (v.typecode, v.tobytes()),
     functools.partial: lambda v: (v.func, v.args, v.keywords),

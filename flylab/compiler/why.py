@@ -135,7 +135,8 @@ def _change(item: Dependency, name: str, was: Any, now: Any) -> str:
     if MISSING in (was, one):
         return f"{named} is new: {shown(now)}"
     if shown(was) == shown(now):
-        return f"{named} is another: {shown(now)}"
+        holds = one is two is None  # it counts by what it holds, and which object it is does not matter
+        return f"{named} {'holds what was changed' if holds else 'is another'}: {shown(now)}"
     return f"{named}: {shown(was)} -> {shown(now)}"
 
 

@@ -83,7 +83,7 @@ _ARRAYS = frozenset({"numpy", "ml_dtypes", "torch"})
 def plain(value: Any) -> Any:
     """A number of numpy, ml_dtypes or torch (a scalar, or an array of rank 0) as Python's; any other value as it is."""
     kind = type(value).__module__.partition(".")[0]
-    if kind not in _ARRAYS or getattr(value, "ndim", None) != 0:
+    if kind not in _ARRAYS or getattr(value, "ndim", None) != 0 or not hasattr(value, "item"):  # a format of numpy
         return value
     try:
         item = value.item()

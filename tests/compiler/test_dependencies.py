@@ -217,6 +217,8 @@ def test_each_kind_of_tensor_has_a_compilation_of_its_own(name: str) -> None:
         ((1,), (1.0,)),
         ((0.0,), (-0.0,)),
         (fx.Float32, fx.Float16),
+        (np.dtype("f4"), np.dtype("f8")),
+        (range(3), range(4)),
         ("a", "b"),
     ],
 )

@@ -195,6 +195,18 @@ def test_the_getattr_of_a_module_counts() -> None:
     assert [result(names), result(names)] == [5, 5]
 
 
+def test_why_tells_what_holds_a_change_from_another_object() -> None:
+    text = "class Options: width = 3.0\nheld = [Options()]\nalone = Options()"
+    names = cell(text + TAIL.format(value="held[0].width + alone.width"))
+    assert result(names) == 6
+    names["held"][0].width = 5.0
+    assert result(names) == 8
+    assert "global 'held' holds what was changed: [a Options]" in names["launch"].why_recompiled()
+    old, names["alone"] = names["alone"], names["Options"]()
+    assert result(names) == 8
+    assert old and "global 'alone' is another: a Options" in names["launch"].why_recompiled()
+
+
 def test_which_modules_a_function_imports() -> None:
     def imports() -> None:
         import json

@@ -106,6 +106,7 @@ CHANGES = {
                 "from decimal import Decimal\nx = Decimal(2)"),
     "getter of items": ("import operator\nf = operator.itemgetter(0)", "f((1.0, 2.0))",
                         "import operator\nf = operator.itemgetter(1)"),
+    "range": ("r = range(1, 3)", "float(r[0])", "r = range(2, 3)"),
     "pattern": ("import re\np = re.compile('a')", "float(p.match('a') is None)", "import re\np = re.compile('b')"),
     "__new__": ("class C:\n    def __new__(cls): return X\nX = 1.0", "C()",
                 "class C:\n    def __new__(cls): return X\nX = 2.0"),
