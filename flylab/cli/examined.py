@@ -125,7 +125,8 @@ def _hip() -> Seen:
 
 
 def _brought_torch(*words: str) -> str:
-    return f"{installing.pip(*words, *installing.TORCH)} (the CPU build; with an AMD GPU, ROCm's build)"
+    command = installing.pip(*words, *installing.TORCH)
+    return f"{command} (URL: that of PyTorch's CPU wheels, on its page \"Get started\"; with an AMD GPU, of ROCm's)"
 
 
 def _torch() -> Seen:
