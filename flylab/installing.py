@@ -5,7 +5,6 @@ flylab itself is on no index, so that no command names it.
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
 
@@ -23,6 +22,8 @@ def pip(*words: str) -> str:
     >>> pip("numpy").endswith("-m pip install numpy")
     True
     """
+    import shlex
+
     return shlex.join([sys.executable or "python", "-m", "pip", "install", *words])
 
 

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -212,6 +211,8 @@ def meant(name: str) -> str | None:
     >>> meant("FLYLAB_CHEK"), meant("FLYDSL_ARCH"), meant("FLYLAB_VERBOSE")
     ('FLYLAB_CHECK', 'ARCH', None)
     """
+    from difflib import get_close_matches
+
     prefix = next(each for each in (PREFIX, ALIAS) if name.startswith(each))
     rest = name.removeprefix(prefix).upper()
     if any(row.foreign and row.name == rest for row in ALL):

@@ -24,6 +24,17 @@ class Text(str):
         return str(self)
 
 
+def a_kind(value: Any) -> str:
+    """The kind of a value, for a sentence.
+
+    >>> import numpy
+    >>> a_kind(3), a_kind("x"), a_kind(numpy.zeros(2))
+    ('an int', 'a str', 'an ndarray')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' or name == 'ndarray' else 'a'} {name}"
+
+
 def short(value: Any) -> str:
     """A value in a part of a line: of an array what it is, and none of its elements.
 

@@ -30,7 +30,7 @@ arguments: -a NAME=VALUE, or -a NAME,NAME=VALUE for several of one kind
   N=constexpr:4          a constant, where the launcher's annotation does not say so
   x=f32:0.5              a number of that format, where the annotation does not say so
 """
-CALLED_TEXT = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
+CALLED_TEXT = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*")
 Make = Callable[[str, DType, Sequence[int], Sequence[int] | None], Any]
 TENSOR_TEXT = re.compile(r"\s*(\w+)\s*\[(.*?)\]\s*(?::\s*\((.*)\)\s*)?")
 TYPED_TEXT = re.compile(r"\s*(\w+)\s*:(.+)")
@@ -138,7 +138,7 @@ def _given_tensor(given: Text, names: Mapping[str, Any], chip: Target, word: str
     called = CALLED_TEXT.fullmatch(given.text)
     if called and called[1] not in names and format_of(called[1], chip):
         raise UsageError(f"{given}: a tensor's shape stands in brackets",
-                         hint=given.like(f"{called[1]}[{called[2]}]"))
+                         hint=given.like(f"{called[1]}[{called[2] or '1024'}]"))
     value = _evaluated(given, given.text, names)
     if not (isinstance(value, TensorArgument) or is_array(value)):
         raise UsageError(f"{given}: this is no tensor, but of type {type(value).__name__}", hint=hint)
@@ -154,12 +154,14 @@ def _constant(parameter: Parameter, given: Text, text: str, names: Mapping[str, 
 
 def _typed(given: Text, dtype: DType, value: Any) -> Any:
     """A number of a format, which it fits into."""
+    import numpy
+
     from flylab.expr.numeric import CLASSES
     from flylab.expr.promotion import integer_range
 
-    if not dtype.is_float and dtype.kind != BOOL and isinstance(value, int | float):
+    if not dtype.is_float and dtype.kind != BOOL and isinstance(value, int | float | numpy.number):
         low, high = integer_range(dtype)
-        if value != int(value) or not low <= value <= high:
+        if not low <= value <= high or value != int(value):
             raise UsageError(f"{given}: {dtype} has the integers from {low:,} to {high:,}",
                              hint="give one of them, or another format")
     return CLASSES[dtype.name](value)

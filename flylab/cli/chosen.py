@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from flylab.cli.arguments import Make, Text, arguments_for, tensor
 from flylab.cli.files import launchers, launchers_of, load, split, there_is
-from flylab.cli.usage import UsageError, nearest
+from flylab.cli.usage import UsageError, listed, nearest
 from flylab.places import of_traceback
 from flylab.targets import Target
 
@@ -99,7 +99,8 @@ def _examples(module: ModuleType, path: Path) -> dict[Launcher, Mapping[str, Any
             elif launcher is not None:
                 instead = "which is no launcher"
             raise UsageError(f"{EXAMPLES}() of {path.name} names {key!r}, {instead}",
-                             hint=hint or f"the file's launchers: {there_is(known)}")
+                             hint=hint or (f"the file's launchers: {listed(known)}" if known else
+                                           "decorate a function with @flyc.jit"))
         if not isinstance(launcher, Launcher) or not isinstance(arguments, Mapping):
             raise UsageError(f"{EXAMPLES}() of {path.name} gives {key!r}: {arguments!r}",
                              hint=f"it gives a launcher's arguments by name: "

@@ -193,7 +193,9 @@ def _kept(row: Setting[Path], text: str) -> Seen:
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(4096))
+            file.flush()
             free = shutil.disk_usage(folder).free
         return OK, f"{folder}: {text}, writable, {free / 2**30:.0f} GiB free", None
     except OSError as error:

@@ -26,6 +26,7 @@ from flylab.layout import Layout
 from flylab.layout.runtime_int import RuntimeInt
 from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
 from flylab.layout.terms import Term
+from flylab.shown import a_kind
 
 MOST_BYTES = 4096
 """The most bytes of a struct that is passed, number by number: what a kernel's arguments have in all."""
@@ -215,6 +216,6 @@ def _argument(parameter: Parameter, value: Any) -> Slot:
         constant = value.value if isinstance(value, Numeric) else value
         parameter.check_constant(constant)
         return HostArgument(parameter.name, CONSTEXPR, constant), value, None
-    raise TraceError(f"'{parameter}' gets a {type(value).__name__}: {value!r}",
+    raise TraceError(f"'{parameter}' gets {a_kind(value)}: {value!r}",
                      hint=f"annotate it {parameter.name}: fx.Pointer" if isinstance(value, Pointer) else
                      "pass what the annotation says")

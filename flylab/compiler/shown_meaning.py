@@ -11,6 +11,7 @@ from typing import Any
 from flylab.compiler.kernel import TracedFunction
 from flylab.compiler.meaning import GONE, MISSING, Atoms, Same, Watched
 from flylab.compiler.users import PLAIN, is_users
+from flylab.shown import a_kind
 
 LONGEST = 60
 BRACKETS = {list: "[{}]", tuple: "({})", set: "{{{}}}", frozenset: "frozenset({{{}}})"}
@@ -94,9 +95,9 @@ def _object(value: Any) -> str:
     if isinstance(value, (types.FunctionType, types.BuiltinFunctionType, TracedFunction, functools.partial)):
         return getattr(value, "__name__", "a partial")
     if is_users(type(value)):
-        return f"a {type(value).__name__}"
+        return f"{a_kind(value)}"
     try:
         return _short.repr(value)
     except Exception:
-        return f"a {type(value).__name__}"
+        return f"{a_kind(value)}"
 

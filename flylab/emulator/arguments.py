@@ -13,6 +13,7 @@ from flylab.codegen.isa import IsaKernel, KernelArg
 from flylab.emulator.arrays import Buffer, View, extent, within_allocation
 from flylab.emulator.windows import with_windows
 from flylab.errors import ArgumentError
+from flylab.shown import a_kind
 
 _FLOAT_CODES = {2: "<e", 4: "<f", 8: "<d"}
 POINTER_KIND, NUMBER_KIND = "global_buffer", "by_value"
@@ -36,7 +37,7 @@ def buffer_of(name: str, value: Any) -> Buffer:
     except ArgumentError:
         raise
     except Exception as error:  # whatever an object's own code raises
-        raise ArgumentError(f"{label(name)} is a {type(value).__name__} that does not say where its memory is: "
+        raise ArgumentError(f"{label(name)} is {a_kind(value)} that does not say where its memory is: "
                             f"{error!r}", hint="pass numpy.asarray of it") from error
     if described is None:
         raise ArgumentError(f"{label(name)} is a pointer, and {type(value).__name__} is no array",
@@ -89,7 +90,7 @@ def _of_interface(name: str, value: Any) -> Described:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"{label(name)} is a {type(value).__name__} whose __array_interface__ is not in "
+        raise ArgumentError(f"{label(name)} is {a_kind(value)} whose __array_interface__ is not in "
                             f"numpy's form: {error!r}", hint="pass numpy.asarray of it") from None
 
 
@@ -129,7 +130,7 @@ def shown(value: Any) -> str:
     try:
         return reprlib.repr(value)
     except Exception:  # whatever an object's own code raises
-        return f"a {type(value).__name__}"
+        return f"{a_kind(value)}"
 
 
 def pack(kernel: IsaKernel, args: Sequence[Any], shared: int = 0) -> tuple[bytes, list[Buffer], int]:
@@ -141,7 +142,7 @@ def pack(kernel: IsaKernel, args: Sequence[Any], shared: int = 0) -> tuple[bytes
     Raises `ArgumentError` for a wrong number of arguments, a number that does not fit, or a value of the wrong sort.
     """
     if not isinstance(args, Sequence) or isinstance(args, str | bytes | bytearray | memoryview):
-        raise ArgumentError(f"the arguments are a {type(args).__name__}, and a list of them is needed",
+        raise ArgumentError(f"the arguments are {a_kind(args)}, and a list of them is needed",
                             hint="pass args=[a, b, n]")
     parameters = _natural(kernel, args) if not kernel.args and kernel.kernarg_size else [
         p for p in kernel.args if not p.hidden]
@@ -254,7 +255,7 @@ def number_bytes(name: str, parameter: KernelArg, value: Any) -> bytes:
     if isinstance(value, float) and size in _FLOAT_CODES:
         return _float_bytes(name, value, size)
     if not isinstance(value, int) or not size:
-        raise ArgumentError(f"{label(name)} takes a number of {size} bytes, not a {type(value).__name__}")
+        raise ArgumentError(f"{label(name)} takes a number of {size} bytes, not {a_kind(value)}")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
         raise ArgumentError(f"{label(name)} takes {size} bytes, and {shown(value)} does not fit")
     return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")

@@ -30,6 +30,7 @@ from flylab.emulator.probes.probe import Probes, attach
 from flylab.emulator.watch import AUTO, CHECKS, UNWATCHED, Watch, instrument, watched
 from flylab.errors import ArgumentError, Check, DeviceError
 from flylab.locks import IMPORTING, cached_property
+from flylab.shown import a_kind
 
 if TYPE_CHECKING:
     from flylab.emulator.debugger.debugger import Debugger
@@ -105,7 +106,7 @@ class Program:
 
     def __init__(self, isa: Isa, checks: Mapping[str, Sequence[Check]] | None = None):
         if not isinstance(isa, Isa):
-            raise DeviceError(f"a program is made of an Isa, and a {type(isa).__name__} was given",
+            raise DeviceError(f"a program is made of an Isa, and {a_kind(isa)} was given",
                               hint="Program.from_assembly(text) reads assembly")
         self.isa = isa
         self.checks = checks or {}

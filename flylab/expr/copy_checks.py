@@ -17,6 +17,7 @@ from flylab.expr.tensor import Pointer, Tensor, elements
 from flylab.expr.vector import MAX_VECTOR
 from flylab.layout import ComposedLayout, coalesce, size
 from flylab.layout.consecutive import consecutive, first_mode
+from flylab.shown import a_kind
 
 Problem = tuple[str, str]
 """What is wrong, and one way to mend it."""
@@ -34,7 +35,7 @@ def require_tensor(value: Any, use: str) -> Tensor:
     """A tensor, or a `TraceError`."""
     if not isinstance(value, Tensor):
         raise TraceError(
-            f"{use}: {name_of(value, repr(value))} is a {type(value).__name__}, not a tensor",
+            f"{use}: {name_of(value, repr(value))} is {a_kind(value)}, not a tensor",
             hint="give an fx.Tensor, a slice of one, or fx.make_rmem_tensor(...)",
         )
     return value
@@ -118,7 +119,7 @@ def check_scattered(atom: CopyAtom, base: Any, offsets: Any, tensor: Any, pred: 
                  order.split(", ")[-1 if name == "gather" else 0]: (tensor, Tensor, "tensor")}
         part = next(part for part in given if not isinstance(given[part][0], given[part][1]))
         value, _, kind = given[part]
-        raise TraceError(f"{use}: {part} is {name_of(value, repr(value))}, a {type(value).__name__}, not a {kind}",
+        raise TraceError(f"{use}: {part} is {name_of(value, repr(value))}, {a_kind(value)}, not a {kind}",
                          hint=f"the order is {use}(copy_atom, {order}); base_iter is the iterator of a tensor: "
                          "fx.get_iter(tensor)")
     for each in (offsets, tensor):

@@ -13,6 +13,7 @@ from flylab.expr.vector import MAX_VECTOR
 from flylab.expr.views import get_iter, make_view
 from flylab.layout import Layout, get_leaves, size
 from flylab.locks import cached_property
+from flylab.shown import a_kind
 
 SHAPES = "(V, M, N) of D and C, (V, M, K) of A, (V, N, K) of B"
 
@@ -32,7 +33,7 @@ class Fragment:
         """A fragment checked: a tensor in registers, of the atom's format."""
         name = name_of(tensor, letter)
         if not isinstance(tensor, Tensor):
-            raise TraceError(f"{what}: {name} is a {type(tensor).__name__}, not a tensor",
+            raise TraceError(f"{what}: {name} is {a_kind(tensor)}, not a tensor",
                              hint="give a fragment: fx.make_rmem_tensor(...), or a slice of one")
         if tensor.space != "register":
             raise TraceError(f"{what}: {name} {tensor.spec.layout} is in {tensor.space} memory, and {letter} is taken "

@@ -19,6 +19,7 @@ from flylab.expr.tensor import Tensor
 from flylab.layout import ComposedLayout, Layout, append, cosize
 from flylab.layout.int_tuple import has_runtime
 from flylab.layout.runtime_leaves import map_runtime, runtime_leaves
+from flylab.shown import a_kind
 
 
 def _registers_like(tensor: Any) -> Layout:
@@ -80,7 +81,7 @@ def mma_make_fragment(operand_id: Any, tiled_mma: atoms.TiledMma, input: Any, *,
     if isinstance(layout, LayoutValue):
         layout = layout.form.value()
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise TraceError(f"mma_make_fragment of {name_of(input, repr(input))}, a {type(input).__name__}",
+        raise TraceError(f"mma_make_fragment of {name_of(input, repr(input))}, {a_kind(input)}",
                          hint="give the whole matrix, a tensor or a layout")
     whole = layout.inner if isinstance(layout, ComposedLayout) else layout
     threads = tiled_mma.threads_of(operand, whole)

@@ -29,6 +29,7 @@ from flylab.expr.vector import Vector
 from flylab.mathlib.functions import FUNCTIONS, Function
 from flylab.mathlib.known import Known
 from flylab.mathlib.logarithm import fpowi as fpowi_recipe
+from flylab.shown import a_kind
 
 absi, ctlz, ctpop, cttz, ipowi = (
     integer_math.absi, integer_math.ctlz, integer_math.ctpop, integer_math.cttz, integer_math.ipowi
@@ -56,7 +57,7 @@ def operands_of(name: str, given: tuple[Any, ...]) -> list[Any]:
     values = [typed(x) for x in given]
     for x in values:
         if not isinstance(x, (Vector, Numeric, bool, int, float)):
-            raise TraceError(f"{name} of {x!r} (a {type(x).__name__})", hint="give an fx number or vector")
+            raise TraceError(f"{name} of {x!r} ({a_kind(x)})", hint="give an fx number or vector")
     kind = _common_format(name, values)
     return _in_one_shape(name, [x.to(kind) if isinstance(x, Vector) else kind(x) for x in values])
 

@@ -20,7 +20,7 @@ from flylab.expr.location import name_of, warn_deprecated
 from flylab.expr.operators import install
 from flylab.expr.promotion import integer_range, literal, plain, promote
 from flylab.expr.state import Owned
-from flylab.shown import short
+from flylab.shown import a_kind, short
 
 CLASSES: dict[str, type[Numeric]] = {}
 """The class of each number format by its name; filled by `flylab.expr.formats`."""
@@ -274,7 +274,7 @@ def as_numeric(value: Any, beside: DType | None = None) -> Numeric:
         return class_of_mlir(str(value.type))(value)
     value = plain(value)
     if not isinstance(value, (bool, int, float)):
-        raise TraceError(f"{value!r} (a {type(value).__name__}) is not a number", hint="give an fx number or Python's")
+        raise TraceError(f"{value!r} ({a_kind(value)}) is not a number", hint="give an fx number or Python's")
     default = DTYPES["Float32" if isinstance(value, float) else "Boolean" if isinstance(value, bool) else "Int32"]
     return CLASSES[literal(value, beside or default).name](value)
 

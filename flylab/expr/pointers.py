@@ -21,6 +21,7 @@ from flylab.expr.types import of_type
 from flylab.expr.vector import Vector
 from flylab.expr.views import make_view
 from flylab.layout import Layout
+from flylab.shown import a_kind
 
 SPACE_NAMES = {space: name for name, space in ADDRESS_SPACES.items()}
 
@@ -94,7 +95,7 @@ def _as(pointer: Pointer, kind: Any) -> Pointer:
 def require_pointer(value: Any, use: str) -> None:
     """Refuse what is no pointer of the language."""
     if not isinstance(value, Pointer):
-        raise TraceError(f"{use}: {name_of(value, repr(value))} is a {type(value).__name__}, not a pointer",
+        raise TraceError(f"{use}: {name_of(value, repr(value))} is {a_kind(value)}, not a pointer",
                          hint="give a pointer: fx.get_iter(tensor)")
 
 

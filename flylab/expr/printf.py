@@ -26,6 +26,7 @@ from flylab.expr.struct_values import Struct, Union
 from flylab.expr.tensor import Pointer, Tensor
 from flylab.expr.vector import Vector
 from flylab.expr.words import words_of
+from flylab.shown import a_kind
 
 # C's conversions, and those that are no part of a text such as 50%done.
 _PERCENT = re.compile(r"%[-+#0]*\d*(?:\.\d+)?(?:hh|ll|[hlzjt])?[diouxXeEfFgGaAcsp]")
@@ -201,7 +202,7 @@ def _known(value: Any, spec: str, inside: bool) -> str:
     """The text of what Python knows, as `format` gives it; in a list or tuple as Python shows it there."""
     if isinstance(value, Tensor) or is_mlir_value(value):
         hint = "load it: t.load() is a vector, t[i] one element; fx.get_iter(t) is its address"
-        raise TraceError(f"printf of {name_of(value, 'this value')}, which is a {type(value).__name__}",
+        raise TraceError(f"printf of {name_of(value, 'this value')}, which is {a_kind(value)}",
                          hint=hint if isinstance(value, Tensor) else "wrap it in its format first: fx.Int32(value)")
     try:
         number = isinstance(value, (int, float))
@@ -210,6 +211,6 @@ def _known(value: Any, spec: str, inside: bool) -> str:
         raise TraceError(f"printf shows {value!r} by {{:{spec}}}: {error}",
                          hint="use a specification that Python has for it") from None
     if is_unfinished(text) and not isinstance(value, str):
-        raise TraceError(f"printf of a {type(value).__name__} that holds numbers of the device: {text}",
+        raise TraceError(f"printf of {a_kind(value)} that holds numbers of the device: {text}",
                          hint="print these numbers: pass them, or a tuple of them")
     return text

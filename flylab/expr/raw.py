@@ -8,6 +8,7 @@ from flylab.errors import TraceError
 from flylab.expr.numeric import Numeric, as_numeric, is_mlir_value
 from flylab.expr.promotion import plain
 from flylab.expr.vector import Vector
+from flylab.shown import a_kind
 
 
 def typed(value: Any) -> Any:
@@ -57,7 +58,7 @@ def as_ir_value(value: Any, *, keep_static: bool = False) -> Any:
     number = plain(value)
     if not isinstance(number, (Numeric, bool, int, float)):
         raise TraceError(
-            f"{value!r} (a {type(value).__name__}) has no MLIR value", hint="give a number, a vector or a tensor"
+            f"{value!r} ({a_kind(value)}) has no MLIR value", hint="give a number, a vector or a tensor"
         )
     number = as_numeric(number)
     return number.value if keep_static and number.is_static else number.ir_value()

@@ -12,6 +12,7 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, compare, numeric_class
 from flylab.expr.span import Span
 from flylab.expr.tensor import Pointer
+from flylab.shown import a_kind
 
 ADDRESSES = {"global": "Int64", "shared": "Int32"}
 """The format of an address in the memory spaces whose pointers have one."""
@@ -89,4 +90,4 @@ def ptrtoint(ptr: Pointer) -> Any:
 
 def _require_pointer(value: Any, use: str) -> None:
     if not isinstance(value, Pointer):
-        raise TraceError(f"{use} of a {type(value).__name__}", hint="give a pointer: fx.get_iter(tensor)")
+        raise TraceError(f"{use} of {a_kind(value)}", hint="give a pointer: fx.get_iter(tensor)")

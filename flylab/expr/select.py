@@ -11,6 +11,7 @@ from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, binary, unify
 from flylab.expr.raw import typed
 from flylab.expr.vector import Vector
+from flylab.shown import a_kind
 
 
 def select(condition: Any, if_true: Any, if_false: Any) -> Any:
@@ -42,7 +43,7 @@ def fold(symbol: str, operands: tuple[Any, ...]) -> Any:
         if not isinstance(value, (Vector, Numeric, bool, int, float)):
             several = isinstance(value, (list, tuple))
             raise TraceError(
-                f"{symbol} of {name_of(value, repr(value))} (a {type(value).__name__}): no number and no vector",
+                f"{symbol} of {name_of(value, repr(value))} ({a_kind(value)}): no number and no vector",
                 hint=f"give its items: fx.{symbol}(*xs)" if several else "give numbers or vectors",
             )
     for other in others:

@@ -29,6 +29,7 @@ from flylab.expr.tensor import Pointer
 from flylab.expr.vector import Vector
 from flylab.expr.views import make_view
 from flylab.layout import Layout
+from flylab.shown import a_kind
 
 
 class Storage:
@@ -60,7 +61,7 @@ class Storage:
         kind, align = kind_of(kind, "what a Storage holds")
         if not isinstance(pointer, Pointer):
             raise TraceError(
-                f"{name_of_kind(kind)} at a {type(pointer).__name__}", hint="give a pointer: fx.get_iter(tensor)"
+                f"{name_of_kind(kind)} at {a_kind(pointer)}", hint="give a pointer: fx.get_iter(tensor)"
             )
         base = aligned(pointer, max(align, alignof(kind)), CLASSES["Uint8"], name_of_kind(kind))
         return cls(kind, moved(base, index, sizeof(kind)))

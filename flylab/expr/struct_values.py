@@ -27,6 +27,7 @@ from flylab.expr.struct_layout import (
     name_of_kind,
 )
 from flylab.expr.vector import Vector
+from flylab.shown import a_kind
 
 S = TypeVar("S", bound="Struct")
 
@@ -151,7 +152,7 @@ class Struct(metaclass=StructType):
         rest = iter(leaves)
         made: S = like(self, rest)
         if next(rest, MISSING) is not MISSING:
-            raise TraceError(f"more leaves than a {type(self).__name__} has", hint="give what leaves() gives")
+            raise TraceError(f"more leaves than {a_kind(self)} has", hint="give what leaves() gives")
         return made
 
     def replace(self: S, **changes: Any) -> S:
@@ -278,14 +279,14 @@ def converted(kind: Any, value: Any, what: str) -> Any:
     if isinstance(number, (Numeric, bool, int, float)) or is_mlir_value(number):
         return kind(number)
     raise TraceError(
-        f"{what} is a {name_of_kind(kind)}, and gets {value!r} (a {type(value).__name__})", hint="give a number"
+        f"{what} is a {name_of_kind(kind)}, and gets {value!r} ({a_kind(value)})", hint="give a number"
     )
 
 
 def _composite(kind: Any, value: Any, what: str) -> Any:
     if type(value) is not kind:
         raise TraceError(
-            f"{what} is a {kind.__name__}, and gets {value!r} (a {type(value).__name__})",
+            f"{what} is a {kind.__name__}, and gets {value!r} ({a_kind(value)})",
             hint=f"give a {kind.__name__}(...); of a storage, .load() is one",
         )
     return copied(value)
@@ -294,7 +295,7 @@ def _composite(kind: Any, value: Any, what: str) -> Any:
 def _array(kind: Array, value: Any, what: str) -> Any:
     if isinstance(value, str) or not (isinstance(value, (Vector, Sequence)) or hasattr(value, "__array_interface__")):
         raise TraceError(
-            f"{what} is an {kind}, and gets {value!r} (a {type(value).__name__})",
+            f"{what} is an {kind}, and gets {value!r} ({a_kind(value)})",
             hint=f"give a list of {kind.count} elements"
             + (f": [x] * {kind.count}" if isinstance(value, (Numeric, int, float)) else ""),
         )

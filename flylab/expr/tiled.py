@@ -28,6 +28,7 @@ from flylab.expr.thread_slices import note_slice, take, thread_index
 from flylab.expr.views import slice_view
 from flylab.layout import ComposedLayout, Layout, coalesce, idx2crd, make_layout_tv, text
 from flylab.layout.int_tuple import has_runtime
+from flylab.shown import a_kind
 from flylab.targets import WAVE_SIZE
 
 _idx2crd = traced(idx2crd)
@@ -239,7 +240,7 @@ class ThrMma(_Thread):
 
 def _require(value: Any, kind: type, use: str, hint: str) -> Any:
     if not isinstance(value, kind):
-        raise TraceError(f"{use} of {name_of(value, repr(value))}, a {type(value).__name__}", hint=f"make it: {hint}")
+        raise TraceError(f"{use} of {name_of(value, repr(value))}, {a_kind(value)}", hint=f"make it: {hint}")
     return value
 
 
@@ -253,7 +254,7 @@ def _facts(value: Any) -> Any:
 def _threads(name: str, rule: Callable[[Any], Any], value: Any, **attributes: Any) -> Any:
     """`rule` of a layout, or of a tensor, whose pointer stays; where it is of the device, as the operation `name`."""
     if not isinstance(value, (Tensor, LayoutValue, Layout, ComposedLayout)):
-        raise TraceError(f"{name} of {name_of(value, repr(value))}, a {type(value).__name__}",
+        raise TraceError(f"{name} of {name_of(value, repr(value))}, {a_kind(value)}",
                          hint="give a tensor, a layout, or a coordinate tensor")
     facts = _facts(value)
     try:

@@ -23,6 +23,7 @@ from flylab.expr.tensor import Pointer, Tensor, moved_reach
 from flylab.layout import ComposedLayout, Layout, Swizzle, size, text
 from flylab.layout.layout import has_basis
 from flylab.layout.runtime_int import MOST, RuntimeInt, divisor_of
+from flylab.shown import a_kind
 
 
 def _on_views(name: str) -> Any:
@@ -276,7 +277,7 @@ def _check_places(layout: Any, facts: Any) -> None:
         raise TraceError(f"make_view of a pointer with {layout}: before the layout of a view stands a swizzle, and not "
                          "another layout", hint="compose the two first: fx.composition(outer, inner)")
     if not isinstance(facts, (Layout, ComposedLayout)):
-        raise TraceError(f"make_view with {layout}, a {type(facts).__name__}",
+        raise TraceError(f"make_view with {layout}, {a_kind(facts)}",
                          hint="give fx.make_layout(shape, stride), or fx.make_composed_layout(swizzle, layout)")
     if has_basis(facts.inner.stride if isinstance(facts, ComposedLayout) else facts.stride):
         raise TraceError(f"make_view of a pointer with {layout}, which gives coordinates, and not places in memory",
@@ -286,7 +287,7 @@ def _check_places(layout: Any, facts: Any) -> None:
 def add_offset(pointer: Any, offset: Any) -> Any:
     """The pointer moved by `offset` elements."""
     if not isinstance(pointer, (Pointer, SwizzledPointer)):
-        raise TraceError(f"add_offset to a {type(pointer).__name__}", hint="its first argument is fx.get_iter(tensor)")
+        raise TraceError(f"add_offset to {a_kind(pointer)}", hint="its first argument is fx.get_iter(tensor)")
     return pointer + offset
 
 

@@ -18,6 +18,7 @@ from flylab.model.machine import Figure, Product, product
 from flylab.model.parameters import Parameters
 from flylab.model.path import BARRIER, LDS, MATRIX, MEMORY, SCALAR, UNIT, Wait, standing
 from flylab.model.work import Work
+from flylab.shown import a_kind
 
 DEFAULT = Parameters()
 
@@ -99,7 +100,7 @@ def estimate(work: Work, traffic: Traffic, chip: str | Product | None = None, cl
     Raises `FlylabError` for a product of another chip than it was counted on, and where no workgroup fits.
     """
     if not isinstance(work, Work) or not isinstance(traffic, Traffic):
-        raise FlylabError(f"an estimate from a {type(work).__name__} and a {type(traffic).__name__}",
+        raise FlylabError(f"an estimate from {a_kind(work)} and {a_kind(traffic)}",
                           hint="estimate(model.work(run), model.Traffic(read=A.nbytes, written=B.nbytes))")
     known = product(chip if chip is not None else work.arch)
     if known.chip != work.chip:

@@ -16,7 +16,7 @@ from flylab.layout import Layout
 from flylab.layout.runtime_int import MOST, RuntimeInt
 from flylab.layout.runtime_leaves import numbers
 from flylab.runtime.tensors import Array, Memory, array_of, check_aligned, compact, is_array, memory_of
-from flylab.shown import given
+from flylab.shown import a_kind, given
 
 LARGEST_ALIGNMENT = 1 << 30
 
@@ -200,7 +200,7 @@ def from_dlpack(tensor: Any, *, assumed_align: int | None = None, use_32bit_stri
     no tensor.
     """
     if isinstance(tensor, (TensorArgument, PointerArgument)):
-        raise ArgumentError(f"from_dlpack of a {type(tensor).__name__}, which is a launch argument already",
+        raise ArgumentError(f"from_dlpack of {a_kind(tensor)}, which is a launch argument already",
                             hint="give the tensor itself, and say all of it at once")
     found = TensorArgument(tensor, assumed_align, use_32bit_stride)
     memory_of("tensor", array_of("tensor", tensor))
@@ -211,7 +211,7 @@ def from_torch_tensor(tensor: Any, *, assumed_align: int | None = None,
                       use_32bit_stride: bool = False) -> TensorArgument:
     """`from_dlpack` of a torch tensor. Raises `ArgumentError` for anything else."""
     if not hasattr(tensor, "untyped_storage"):
-        raise ArgumentError(f"from_torch_tensor of a {type(tensor).__name__}",
+        raise ArgumentError(f"from_torch_tensor of {a_kind(tensor)}",
                             hint="flyc.from_dlpack takes numpy arrays and others")
     return from_dlpack(tensor, assumed_align=assumed_align, use_32bit_stride=use_32bit_stride)
 

@@ -22,7 +22,7 @@ from flylab.runtime.adaptors import PointerArgument, TensorArgument, numbers_of
 from flylab.runtime.registry import registered
 from flylab.runtime.tensors import Memory as Memory
 from flylab.runtime.tensors import array_of, check_aligned, is_array, memory_of
-from flylab.shown import given
+from flylab.shown import a_kind, given
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def _constexpr(parameter: Parameter, value: Any) -> Bound:
         if is_by_state(type(value)):  # an object of a dataclass: what it stores is compared at each launch
             return Bound(HostArgument(parameter.name, CONSTEXPR, value), value)
         raise ArgumentError(
-            f"'{parameter}' gets a {type(value).__name__}, which can change after compiling",
+            f"'{parameter}' gets {a_kind(value)}, which can change after compiling",
             hint="pass something hashable: a tuple instead of a list",
         ) from None
     return Bound(HostArgument(parameter.name, CONSTEXPR, value), value)

@@ -22,6 +22,7 @@ from flylab.runtime.launch import bound_to, launches, operands, placed
 from flylab.runtime.packing import packed
 from flylab.runtime.printing import PrintBuffer
 from flylab.runtime.watching import asked
+from flylab.shown import a_kind
 
 # Bytes for what a kernel prints under the debugger, which are part of its snapshots.
 MOST_PRINTED = 1 << 20
@@ -42,7 +43,7 @@ def debug(launcher: Launcher, /, *args: Any, kernel: str | int = 0, at_block: in
     on another device than the software device.
     """
     if not isinstance(launcher, Launcher):
-        raise ArgumentError(f"a launcher is needed, and a {type(launcher).__name__} was given",
+        raise ArgumentError(f"a launcher is needed, and {a_kind(launcher)} was given",
                             hint="pass the @flyc.jit function that launches the kernel, then its arguments")
     device = current()
     if device.kind != EMULATED:

@@ -10,6 +10,7 @@ from flylab.expr.numeric import Numeric
 from flylab.expr.struct import Struct
 from flylab.expr.typing import Stream
 from flylab.runtime.adaptors import PointerArgument, TensorArgument
+from flylab.shown import a_kind
 
 Made = TypeVar("Made", bound=Callable[[Any], Any])
 _registered: dict[type, Callable[[Any], Any]] = {}
@@ -37,7 +38,7 @@ class JitArgumentRegistry:
         decides. Raises `ArgumentError` for what is no type, and for one of flylab's own.
         """
         if not isinstance(py_type, type):
-            raise ArgumentError(f"JitArgumentRegistry.register({py_type!r}): a {type(py_type).__name__}, not a class",
+            raise ArgumentError(f"JitArgumentRegistry.register({py_type!r}): {a_kind(py_type)}, not a class",
                                 hint="give the class whose objects are passed: register(Image)")
         if issubclass(py_type, _ARGUMENTS):
             raise ArgumentError(f"JitArgumentRegistry.register({py_type.__name__}): its objects are what they are to "
@@ -91,5 +92,5 @@ def registered(value: Any) -> Any:
         before, given = type(given), make(given)
         if type(given) is before:
             return given
-    raise ArgumentError(f"the functions of JitArgumentRegistry make no launch argument of a {type(value).__name__}",
+    raise ArgumentError(f"the functions of JitArgumentRegistry make no launch argument of {a_kind(value)}",
                         hint="give a tensor, a number or a struct in the end")

@@ -11,6 +11,7 @@ from typing import Any
 from flylab.dtypes import BOOL, DType, of_numpy
 from flylab.emulator.arrays import within_allocation
 from flylab.errors import ArgumentError, FlylabError
+from flylab.shown import a_kind
 
 Device = str | tuple[str, int]
 """Where memory is: the host's ("cpu"), or a GPU's, by its kind and number: ("rocm", 1), with -1 where nobody says."""
@@ -88,7 +89,7 @@ def array_of(name: str, value: Any) -> Array:
     how = f"numpy.array({name})" if hasattr(value, "__array_interface__") else "a torch tensor, a numpy array"
     instead = "; an address needs the annotation fx.Pointer" * isinstance(value, (int, ctypes.c_void_p))
     raise ArgumentError(
-        f"'{name}' is an fx.Tensor, and gets a {type(value).__name__}",
+        f"'{name}' is an fx.Tensor, and gets {a_kind(value)}",
         hint=f"pass {how}, or anything with __dlpack__{instead}",
     )
 
@@ -149,7 +150,7 @@ def _of_torch(name: str, tensor: Any) -> Array:
         has_memory = False
     if not has_memory:
         raise ArgumentError(
-            f"'{name}' is a {type(tensor).__name__} without memory of its own",
+            f"'{name}' is {a_kind(tensor)} without memory of its own",
             hint="pass a tensor that holds data; launch outside of torch.compile and of functional transforms",
         )
     owned = storage.data_ptr(), storage.data_ptr() + storage.nbytes()

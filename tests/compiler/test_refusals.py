@@ -273,7 +273,7 @@ LAUNCHERS: dict[str, tuple[str, type[FlylabError], str, str]] = {
     "number for a tensor": (
         "k(3, 1, 2).launch(grid=1, block=64)",
         TraceError,
-        "'A: fx.Tensor' gets a int",
+        "'A: fx.Tensor' gets an int",
         "annotation",
     ),
     "float for an integer": (

@@ -63,7 +63,7 @@ def test_counters_of_the_other_chip(names: dict[str, Any]) -> None:
     (lambda: model.occupancy(None), "of type NoneType"),
     (lambda: model.bank_conflicts("ds_read_b3", "gfx942", [0]), "does not read or write LDS"),
     (lambda: model.Traffic(-1), "-1 bytes read and 0 written"),
-    (lambda: model.estimate(3, model.Traffic(1)), "an estimate from a int")])
+    (lambda: model.estimate(3, model.Traffic(1)), "an estimate from an int")])
 def test_what_is_refused(asked: Any, message: str) -> None:
     with pytest.raises(FlylabError, match=message) as raised:
         asked()

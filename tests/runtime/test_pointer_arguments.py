@@ -190,7 +190,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
     "bare address": (lambda: scale(4096, 1), "'P: fx.Pointer' gets 4096 (an int), which does not say what lies there",
                      "flyc.from_c_void_p(fx.Float32, address, nbytes=...)"),
     "list": (lambda: flyc.from_dlpack([1.0]), "gets a list", "torch tensor"),
-    "numpy for torch": (lambda: flyc.from_torch_tensor(np.zeros(3)), "from_torch_tensor of a ndarray", "from_dlpack"),
+    "numpy for torch": (lambda: flyc.from_torch_tensor(np.zeros(3)), "from_torch_tensor of an ndarray", "from_dlpack"),
     "twice": (lambda: flyc.from_dlpack(flyc.from_dlpack(np.zeros(3))), "a launch argument already", "tensor itself"),
     "Boolean": (lambda: flyc.from_c_void_p(fx.Boolean, 4096), "from_c_void_p to Boolean: less than a byte", "fx.Uint8"),
     "4 bits": (lambda: flyc.from_c_void_p(fx.Float4E2M1FN, 4096), "less than a byte has no address", "fx.Uint8"),
@@ -198,7 +198,7 @@ WRONG: dict[str, tuple[Any, str, str]] = {
                  "annotate it A: fx.Pointer, or"),
     "constant": (lambda: tensor_and_constant(np.zeros(3), flyc.from_dlpack(np.zeros(3))),
                  "'c: fx.Constexpr' gets TensorArgument(f64, global, 3:1), and is a constant", "c: fx.Tensor"),
-    "no type": (lambda: flyc.JitArgumentRegistry.register(3), "register(3): a int, not a class", "the class"),
+    "no type": (lambda: flyc.JitArgumentRegistry.register(3), "register(3): an int, not a class", "the class"),
     "own type": (lambda: flyc.JitArgumentRegistry.register(fx.Int32), "register(Int32)", "of your own"),
 }
 
@@ -256,7 +256,7 @@ def test_a_type_of_the_users_is_an_argument(registered: Any, annotation: str) ->
 
 
 def test_a_type_that_nobody_registered_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="'A' is an fx.Tensor, and gets a Image"):
+    with pytest.raises(ArgumentError, match="'A' is an fx.Tensor, and gets an Image"):
         cell(GAIN.replace("{annotation}", ": fx.Tensor"))["brighten"](Image(np.zeros(3, np.float32)))
     with pytest.raises(NotSupportedError, match="register_jit_arg"):
         flyc.JitArgumentRegistry.register_jit_arg(Image, fx.Tensor)

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from flylab.errors import CompileError
+from flylab.shown import a_kind
 
 # As much of a text as is looked at.
 _START = 1 << 12
@@ -33,7 +34,7 @@ def check_is_assembly(text: Any) -> None:
     hint: compile it: llc -mtriple=amdgcn-amd-amdhsa -mcpu=gfx942; of clang, -S without -emit-llvm
     """
     if not isinstance(text, str):
-        raise CompileError(f"assembly is text, and a {type(text).__name__} was given",
+        raise CompileError(f"assembly is text, and {a_kind(text)} was given",
                            hint="pass what the compiler prints, as a str")
     if "\n" not in text.strip() and text.strip().endswith((".s", ".S", ".asm", ".amdgcn")):
         raise CompileError(f"this is a file's name, {text.strip()[:80]!r}, and assembly text is needed",

@@ -12,6 +12,7 @@ from flylab.expr.emit import mlir_type
 from flylab.expr.location import name_of
 from flylab.expr.numeric import CLASSES, Numeric, as_numeric, binary, divisor_of, interval, unify
 from flylab.expr.promotion import integer_range, plain
+from flylab.shown import a_kind
 
 HINT = "give integers: range(stop), or range(start, stop, step) with a step that is not 0"
 
@@ -96,7 +97,7 @@ def _normal(arguments: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     for each in given:
         integer = isinstance(each, int) or isinstance(each, Numeric) and not each.dtype.is_float
         if not integer:
-            shown = name_of(each, f"a {type(each).__name__}")
+            shown = name_of(each, f"{a_kind(each)}")
             raise TraceError(f"range of {shown}", hint=f"convert it: fx.Int32(x); {HINT}")
     if not 1 <= len(given) <= 3:
         raise TraceError(f"range of {len(given)} arguments", hint=HINT)

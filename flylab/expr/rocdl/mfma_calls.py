@@ -30,6 +30,7 @@ from flylab.expr.vector import Vector
 from flylab.expr.whole_waves import require_whole_waves
 from flylab.expr.words import word
 from flylab.mfma import FORMATS, Mfma
+from flylab.shown import a_kind
 
 _VECTOR = re.compile(r"vector<(\d+)x(\w+)>")
 _WORDS = 8
@@ -105,7 +106,7 @@ def _source(what: str, letter: str, given: Any, kind: str, longer: bool) -> Any:
     """The MLIR value of A, B or C; of those that may be `longer`, up to 8 words."""
     value = typed(given)
     if not isinstance(value, (Vector, Numeric)):
-        raise TraceError(f"{what}: {letter} is {name_of(given, repr(given))}, a {type(given).__name__}",
+        raise TraceError(f"{what}: {letter} is {name_of(given, repr(given))}, {a_kind(given)}",
                          hint=f"give a value of type {kind}")
     found = value.ir_value()
     text, wanted = str(found.type), _VECTOR.fullmatch(kind)

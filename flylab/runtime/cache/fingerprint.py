@@ -36,6 +36,7 @@ from flylab.expr.typing import Constexpr, Stream
 from flylab.layout import Basis, Layout
 from flylab.runtime.cache import code
 from flylab.runtime.cache.identity import installed
+from flylab.shown import a_kind
 
 Plain = Any
 """Numbers and texts, in tuples of tuples."""
@@ -180,7 +181,7 @@ class Fingerprint:
     def number(self, value: Numeric) -> Plain:
         """A number of flylab's that tracing knows."""
         if not value.is_static:
-            raise Unfit(f"it reads a {type(value).__name__} that only the device knows")
+            raise Unfit(f"it reads {a_kind(value)} that only the device knows")
         return self.of(type(value)), self.of(value.value)
 
     def partly(self, *names: str) -> Callable[[Any], Plain]:

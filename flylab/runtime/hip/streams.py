@@ -7,6 +7,7 @@ from typing import Any
 
 from flylab.errors import ArgumentError
 from flylab.expr.typing import Stream
+from flylab.shown import a_kind
 
 
 def current(ordinal: int) -> int:
@@ -42,5 +43,5 @@ def handle_of(given: Any, ordinal: int) -> int:
         return int(value.cuda_stream)
     if hasattr(value, "as_c_void_p"):
         return int(value.as_c_void_p().value or 0)
-    raise ArgumentError(f"the stream is a {type(value).__name__}", hint="pass fx.Stream(torch.cuda.current_stream()), "
+    raise ArgumentError(f"the stream is {a_kind(value)}", hint="pass fx.Stream(torch.cuda.current_stream()), "
                         "a handle of HIP as a number, or None for torch's current stream")
