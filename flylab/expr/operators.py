@@ -13,6 +13,7 @@ from typing import Any
 from flylab.errors import TraceError
 from flylab.expr.location import name_of
 from flylab.expr.power import power
+from flylab.shown import a_kind
 
 ARITHMETIC = {
     "+": "add",
@@ -108,7 +109,7 @@ def _left_to(self: Any, other: Any, symbol: str, asked: str) -> Any:
     elif isinstance(other, numbers.Number):
         hint = "give a number of Python's or of the language: float(x) of one that Python knows"
     raise TraceError(
-        f"{self!r} has no '{symbol}' with {name_of(other, 'a value')}, a {kind.__name__}: no number and no vector",
+        f"{self!r} has no '{symbol}' with {name_of(other, 'a value')}, {a_kind(other)}: no number and no vector",
         hint=hint,
     )
 
