@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flylab.own_source import digest_of
 
-PACKAGES = ("atoms", "codegen", "compiler", "dialect", "expr", "layout", "mathlib", "passes", "runtime")
+PACKAGES = ("atoms", "codegen", "compiler", "dialect", "expr", "layout", "mathlib", "passes", "runtime", "utils")
 
 # Read while the compiler is imported: the files may change before the first launch.
 SOURCE = digest_of(*PACKAGES)

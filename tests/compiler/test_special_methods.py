@@ -201,10 +201,10 @@ def test_why_tells_what_holds_a_change_from_another_object() -> None:
     assert result(names) == 6
     names["held"][0].width = 5.0
     assert result(names) == 8
-    assert "global 'held' holds what was changed: [a Options]" in names["launch"].why_recompiled()
+    assert "global 'held' holds what was changed: [an Options]" in names["launch"].why_recompiled()
     old, names["alone"] = names["alone"], names["Options"]()
     assert result(names) == 8
-    assert old and "global 'alone' is another: a Options" in names["launch"].why_recompiled()
+    assert old and "global 'alone' is another: an Options" in names["launch"].why_recompiled()
 
 
 def test_which_modules_a_function_imports() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import flylab.compiler as flyc
+from flylab.compiler import own_files
 from flylab.compiler.dependencies import Dependencies
 from flylab.compiler.passing import HostArgument
 from flylab.runtime.cache import identity, keeping
@@ -238,3 +239,10 @@ def test_installed_packages_count_by_version_and_files() -> None:
     version, *stamps = identity.installed("numpy.linalg")
     assert version == np.__version__ and all(size > 0 for size, _ in stamps)
     assert identity.identity()[-1] and identity.identity()[-2], "the libraries of LLVM and MLIR"
+
+
+def test_each_package_that_a_kernel_can_be_made_of_is_in_the_digest() -> None:
+    there = {path.parent.name for path in (ROOT / "flylab").glob("*/__init__.py")}
+    decide_nothing = {"cli", "emulator", "lab", "model", "viz"}
+    of_the_user = {"kernels"}
+    assert set(own_files.PACKAGES) == there - decide_nothing - of_the_user
