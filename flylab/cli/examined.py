@@ -235,17 +235,18 @@ def _added(device: str, chip: str) -> tuple[bool, Any]:
     import numpy
 
     from flylab.runtime.compiled import build
-    from flylab.runtime.launch import bound_to
+    from flylab.runtime.launch import bound_to, run_bound
     from flylab.targets import target
 
     vector_add = import_module("flylab.kernels.elementwise.vector_add").vector_add
     a, b = numpy.arange(1024, dtype=numpy.float32), numpy.full(1024, 0.5, numpy.float32)
     c = numpy.zeros(1024, numpy.float32)
     arguments = {"A": a, "B": b, "C": c, "VEC": 4}
-    with flylab.use(device):
-        hosts = [bound.host for bound in bound_to(vector_add, (), arguments)]
+    with flylab.use(device) as chosen:
+        bound = bound_to(vector_add, (), arguments)
+        hosts = [each.host for each in bound]
         made = build(vector_add, hosts, target(chip), settings.OPT_LEVEL.value())  # not one that was kept
-        run = made(**arguments)
+        run = run_bound(chosen, made, bound)
     return bool((c == a + b).all()), run
 
 

@@ -72,7 +72,7 @@ sys.exit(main(["doctor", "--json"]))
     for name, extra in {"JupyterLab": "notebook", "HIP bindings": "hip", "ipykernel": "notebook"}.items():
         assert found[name]["state"] == ABSENT and found[name]["mend"] == f"{python}'{ROOT}[{extra}]'"
     assert found["torch"]["state"] == ABSENT
-    assert found["torch"]["mend"].startswith(f"{python}torch --index-url https://download.pytorch.org/whl/cpu (")
+    assert found["torch"]["mend"].startswith(f"{python}torch --index-url URL (")
     if found["lld"]["state"] != OK:  # no ROCm here
         assert found["lld"]["mend"].startswith(f"{python}'{ROOT}[aot]', or install lld or ROCm")
 
