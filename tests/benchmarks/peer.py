@@ -21,6 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests/benchmarks/cold"
 IMPORT = re.compile(r"^(import|from) flylab\.(?=compiler|expr)", re.MULTILINE)
+REFUSING = ("by_code.py", "errors.py", "places.py")
+"""What kernels/ needs of flylab itself: what its launchers refuse is refused in the peer's copy too."""
 IREE_FOLDER = "import importlib.util as u; print(u.find_spec('iree.compiler').submodule_search_locations[0])"
 
 
@@ -71,7 +73,7 @@ def lay_side(name: str, python: str, root: Path, chip: str, environment: dict[st
     if name == "flydsl":
         lay(HERE, folder)
         lay(ROOT / "kernels", folder / "flylab/kernels")
-        for module in ("errors.py", "places.py"):  # what the launchers refuse is refused there too
+        for module in REFUSING:
             (folder / "flylab" / module).write_text((ROOT / "flylab" / module).read_text())
     else:
         for file in HERE.glob("*.py"):

@@ -8,6 +8,8 @@ pytest.importorskip("torch")  # the cases' arguments are its tensors
 
 from tests.benchmarks import isa_table  # noqa: E402
 from tests.benchmarks.isa_table import CASES, CHIPS, COLUMNS, PAGE, ours, page, read  # noqa: E402
+from tests.benchmarks.peer import REFUSING, ROOT  # noqa: E402
+from tests.house.imports import read_imports  # noqa: E402
 
 TABLE = read(PAGE.read_text())
 
@@ -42,3 +44,11 @@ def test_counting_reads_a_listing():
           .amdhsa_accum_offset 8
         .end_amdhsa_kernel"""
     assert isa_table.count(listing)[:3] == (2, 1, 6)
+
+
+def test_the_peers_copy_of_the_kernels_has_what_they_import():
+    files = [*(ROOT / "kernels").rglob("*.py"), *(ROOT / "flylab" / name for name in REFUSING)]
+    imported = {found.name.split(".")[1] for file in files for found in read_imports(file.read_text(), "flylab")
+                if found.name.startswith("flylab.")}
+    # The first are the peer's own under their names, and the kernels are all there.
+    assert imported - {"compiler", "expr", "kernels"} == {name.removesuffix(".py") for name in REFUSING}
