@@ -57,6 +57,7 @@ HIDDEN: dict[str, Callable[[Any], Any]] = {
     "decimal.Decimal": lambda v: sys.modules["decimal"].Decimal.as_tuple(v),
     "operator.itemgetter": lambda v: v.__reduce__()[1],
     "_collections._tuplegetter": lambda v: v.__reduce__()[1],
+    "collections._tuplegetter": lambda v: v.__reduce__()[1],  # from Python 3.12 on
     "re.Pattern": lambda v: (v.pattern, v.flags),
     "types.SimpleNamespace": vars,
 }
