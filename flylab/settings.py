@@ -150,10 +150,6 @@ class Setting(Generic[T]):
             name = self.source or self.names[0]
             raise FlylabError(f"{name}={text!r} {self.kind.wrong}", hint=self.kind.hint) from None
 
-    def flag(self) -> bool:
-        """The value of a yes or no."""
-        return bool(self.value())
-
 
 SMALL_LAUNCH = 1 << 16
 """Threads up to which a launch on the software device is checked by itself."""

@@ -211,7 +211,7 @@ def _kept(row: Setting[Path], text: str) -> Seen:
 
 def _compilations() -> Seen:
     """The compilations on disk, and how much there may be."""
-    if not settings.ENABLE_CACHE.flag():
+    if not settings.ENABLE_CACHE.value():
         return OK, f"off: {settings.ENABLE_CACHE.source}={settings.ENABLE_CACHE.text()}", None
     most = settings.CACHE_BYTES.value()
     files = Store(settings.CACHE_DIR.value(), most).files()

@@ -94,7 +94,7 @@ class Compiled:
 
         Raises `ToolchainError` where the machine has no lld.
         """
-        lines = settings.DEBUG_INFO.flag()
+        lines = settings.DEBUG_INFO.value()
         if lines not in self._linked:
             self._linked[lines] = self.code.linked(lines)
         return self._linked[lines]

@@ -62,7 +62,7 @@ def _made(launcher: Launcher, key: Any, given: Input) -> Compiled:
         made = found_or_made(given, lambda: build(launcher, given.arguments, given.target, given.level))
     except FlylabError as error:
         raise error.at(of_traceback(error.__traceback__)) from error.__cause__
-    if settings.DUMP_IR.flag():
+    if settings.DUMP_IR.value():
         _dump(made)
     read = Dependencies.of([launcher, *made.functions.values()], given.constants)
     made.constants = {constant.name: constant for constant in read.constants}

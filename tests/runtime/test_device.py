@@ -249,10 +249,10 @@ def test_own_names_win_over_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_flags(text: str, value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLYLAB_DUMP_IR", text)
-    assert settings.DUMP_IR.flag() is value
+    assert settings.DUMP_IR.value() is value
     monkeypatch.setenv("FLYLAB_DUMP_IR", "maybe")
     with pytest.raises(FlylabError, match="neither yes nor no"):
-        settings.DUMP_IR.flag()
+        settings.DUMP_IR.value()
 
 
 SCRIPT = """

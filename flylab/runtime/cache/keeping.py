@@ -118,7 +118,7 @@ def found_or_made(given: Input, make: Callable[[], Compiled]) -> Compiled:
 
 def _place(given: Input) -> Place | str:
     """Where it is on disk, or why it is not kept there, in words."""
-    if not settings.ENABLE_CACHE.flag():
+    if not settings.ENABLE_CACHE.value():
         return f"not kept on disk: {settings.ENABLE_CACHE.names[0]}=0"
     try:
         folder = settings.CACHE_DIR.value()

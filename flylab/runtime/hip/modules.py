@@ -31,7 +31,7 @@ class Module:
         self.functions: dict[str, Function] = {}
         checking = {name for name in compiled.isa.kernels if compiled.checks.get(name)}
         self.code = compiled.code.written_down if checking else compiled.code
-        self.image = self.code.linked(settings.DEBUG_INFO.flag()) if checking else compiled.hsaco
+        self.image = self.code.linked(settings.DEBUG_INFO.value()) if checking else compiled.hsaco
         doing = f"loading the code object of '{compiled.launcher.name}' for {compiled.target} on hip:{ordinal}"
         with devices.on(ordinal):
             (self._module,) = library.call("hipModuleLoadData", self.image, doing=doing)
