@@ -199,6 +199,7 @@ def _changed(code: Optimised, change: Callable[[str], str]) -> Optimised:
     passes.add_always_inliner_pass()
     machine = _machine(code.target, code.opt_level)
     passes.run(module, llvm.create_pass_builder(machine, llvm.PipelineTuningOptions()))
+    _free(passes)
     return Optimised(bytes(module.as_bitcode()), code.target, code.opt_level, code.has_assembly, code.barriers)
 
 
