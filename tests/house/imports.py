@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # "" is flylab itself, for its version.
 BASE = frozenset({"background", "by_code", "locks", "places", "errors", "targets", "dtypes", "mfma", "lds_banks",
-                  "settings", "shown", "own_source", "cache_warnings", "installing", ""})
+                  "settings", "shown", "own_source", "whole_files", "cache_warnings", "installing", ""})
 PICTURED = frozenset({"layout", "atoms", "codegen.isa", "passes.recording", "emulator.log", "model"})
 EVERYTHING = frozenset({"*"})
 
@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "places": frozenset({"by_code"}),
     "shown": frozenset(),
     "installing": frozenset(),
+    "whole_files": frozenset(),
     "own_source": frozenset({""}),
     "errors": frozenset({"places"}),
     "cache_warnings": frozenset({"errors", "places"}),

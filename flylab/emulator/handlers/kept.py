@@ -10,13 +10,12 @@ import contextlib
 import hashlib
 import os
 import shutil
-import tempfile
 import threading
 import time
 from functools import cache
 from pathlib import Path
 
-from flylab import cache_warnings, settings
+from flylab import cache_warnings, settings, whole_files
 from flylab.errors import FlylabError
 
 FOLDER = "handlers-"
@@ -69,10 +68,7 @@ class Kept:
             path = self._path(digest)
             is_new = not self._folder.is_dir()
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=os.path.dirname(path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(data).digest() + data)
-            os.replace(name, path)
+            whole_files.put(path, hashlib.sha256(data).digest() + data)
         except OSError as error:
             self.failed = cache_warnings.why(error)
             return

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from flylab import cache_warnings, settings
+from flylab import cache_warnings, settings, whole_files
 from flylab.locks import cached_property
 from flylab.runtime.cache.file_lock import locked
 
@@ -75,19 +75,9 @@ class Store:
                            f"({settings.CACHE_BYTES.names[0]})")
             return False
         path = self._path(name)
-        partial = f"{path}.{os.getpid()}.{os.urandom(4).hex()}.partial"
         try:
             self._make(os.path.dirname(path))
-            try:
-                with open(partial, "xb", buffering=0) as file:
-                    _write(file.fileno(), MAGIC + hashlib.sha256(data).digest() + data)
-                with contextlib.suppress(OSError):
-                    os.rmdir(path)  # an empty folder of this name
-                os.replace(partial, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(partial)
-                raise
+            whole_files.put(path, MAGIC + hashlib.sha256(data).digest() + data)
         except OSError as error:
             self._warn("folder", f"nothing can be kept in {self.folder} ({cache_warnings.why(error)})")
             return False
@@ -153,9 +143,7 @@ class Store:
         with contextlib.suppress(OSError):
             if log.stat().st_size > MOST_LOG:
                 lines = log.read_bytes().splitlines(keepends=True)
-                partial = log.with_suffix(f".{os.getpid()}.partial")
-                partial.write_bytes(b"".join(lines[len(lines) // 2 :]))
-                os.replace(partial, log)
+                whole_files.put(str(log), b"".join(lines[len(lines) // 2 :]))
 
     def _path(self, name: str) -> str:
         return f"{self.folder}/kept/{name[:2]}/{name}"
@@ -216,9 +204,3 @@ def _below(folder: str) -> Iterator[tuple[str, os.stat_result]]:
 def _remove(path: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(path)
-
-
-def _write(file: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(file, rest) :]
