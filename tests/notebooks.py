@@ -18,6 +18,9 @@ LIMIT = 120
 """Seconds that a cell may take before a test gives up."""
 SETUP = "import numpy as np\nimport flylab\nimport flylab.compiler as flyc\nimport flylab.expr as fx\n"
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
+FALLBACK = "Falling back to standard exception"
+"""What IPython says where it cannot draw an error, such as one at an instruction to which Python 3.11 gives no line, at
+which Ctrl-C may come; Python's own traceback is on stderr then."""
 
 
 @dataclass
@@ -57,6 +60,8 @@ class Notebook:
             if message["parent_header"].get("msg_id") != number:
                 continue
             if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
+                if FALLBACK in shown.stdout and not shown.error:
+                    shown.error = shown.stderr
                 return shown
             shown.add(message["msg_type"], message["content"])
 
